@@ -129,12 +129,6 @@ void AlertMachine::restore() {
   app::RestoreOptions options;
   options.recorder = recorder_.get();
   options.engine = engine_.get();
-  for (const records::JobRow& row : recorder_->known_jobs()) {
-    if (row.state != records::JobState::kRunning)
-      options.ends.push_back({row.id, row.run, row.ended_ns});
-    else if (row.run > 0)
-      options.ends.push_back({row.id, row.run - 1, row.first_ns - 1});
-  }
   options.hold = [this] { intake_->hold_for_restore(); };
   options.done = [this](std::vector<app::SharedBatch>&& rest, const Result<store::ReadDamage>&) {
     restore_.reset();
@@ -142,18 +136,6 @@ void AlertMachine::restore() {
     alerts_->restored();
     intake_->restored(std::move(rest));
   };
-  const auto judged = std::make_shared<std::vector<app::LiveJobs::Judgement>>();
-  recorder_->query(
-      [judged](store::Spool&, records::Records& index) {
-        if (const auto rows = index.verdicts({.judged = true}))
-          for (const Verdict& v : *rows)
-            judged->push_back({v.job, v.id(), v.run, v.state == VerdictState::kConfirmed});
-      },
-      [this, judged] {
-        engine_->query([judged](app::LiveJobs& live, TimeNs now) {
-          for (const app::LiveJobs::Judgement& one : *judged) live.judge(one, now);
-        });
-      });
   restore_ = std::make_unique<app::Restore>(std::move(options));
   restore_->begin();
 }

@@ -411,44 +411,19 @@ void Daemon::restore() {
   RestoreOptions options;
   options.recorder = recorder_.get();
   options.engine = engine_.get();
-  for (const records::JobRow& row : recorder_->known_jobs()) {
-    if (row.state != records::JobState::kRunning)
-      options.ends.push_back({row.id, row.run, row.ended_ns});
-    else if (row.run > 0)  // the earlier run ended before this run began
-      options.ends.push_back({row.id, row.run - 1, row.first_ns - 1});
-  }
   options.hold = [this] { intake_->hold_for_restore(); };
   options.done = [this](std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage) {
     restored(std::move(rest), damage);
   };
-  load_judgements();
-  const std::vector<RunEnd> ends = options.ends;
   restore_ = std::make_unique<Restore>(std::move(options));
   if (!collector_) return restore_->begin();
   // Inputs of other hosts come first; local batches wait in the spool meanwhile.
   std::vector<std::string> ended;
   for (const records::JobRow& row : recorder_->known_jobs())
     if (row.state != records::JobState::kRunning) ended.push_back(row.id);
-  engine_->query([ends](LiveJobs& live, TimeNs) { live.restoring(ends); });
+  engine_->query([ends = ends_of_runs(*recorder_)](LiveJobs& live, TimeNs) { live.restoring(ends); });
   collector_->restore(std::move(ended), [this] { restore_->begin(); });
   collector_->listen();
-}
-
-// People's judgements of diagnoses also count for the reports of running jobs.
-void Daemon::load_judgements() {
-  const auto judgements = std::make_shared<std::vector<LiveJobs::Judgement>>();
-  recorder_->query(
-      [judgements](store::Spool&, records::Records& index) {
-        if (const auto rows = index.verdicts({.judged = true}))
-          for (const Verdict& v : *rows)
-            judgements->push_back({v.job, v.id(), v.run, v.state == VerdictState::kConfirmed});
-      },
-      [this, judgements] {
-        if (judgements->empty()) return;
-        engine_->query([judgements](LiveJobs& live, TimeNs now) {
-          for (const LiveJobs::Judgement& one : *judgements) live.judge(one, now);
-        });
-      });
 }
 
 void Daemon::restored(std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage) {

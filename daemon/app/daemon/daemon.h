@@ -94,7 +94,6 @@ class Daemon {
   void restore();
   void restored(std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage);
   void report_lost();
-  void load_judgements();
   void refuse_reload(const std::string& why);
   void change_sources(const Config& before, std::vector<std::string> stored);
   void reloaded(const std::vector<std::string>& stored);

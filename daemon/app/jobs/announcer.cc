@@ -30,6 +30,14 @@ bool Announcer::differs(const Face& a, const Face& b) {
   return a.text != b.text || a.verdict != b.verdict || std::abs(a.confidence - b.confidence) >= kNews;
 }
 
+void Announcer::load(const Announced& before) {
+  const auto [at, fresh] = known_.try_emplace(before.id);
+  if (!fresh) return;  // reported since
+  at->second.sentence = before.sentence;
+  at->second.announced = Face{"", 0, before.verdict};
+  at->second.before = true;
+}
+
 // Whether people would see a difference from the last report.
 bool Announcer::compare(const Report& report, std::span<const AccusedTimes> accused) {
   bool changed = false;
@@ -41,6 +49,7 @@ bool Announcer::compare(const Report& report, std::span<const AccusedTimes> accu
     const Diagnosis& d = report.diagnoses[i];
     const auto [at, fresh] = known_.try_emplace(d.id);
     DiagnosisState& known = at->second;
+    if (std::exchange(known.before, false)) known.announced.reset();
     Face face = face_of(d, report.verdict == i);
     const bool differs_now = fresh || differs(face, known.retained);
     changed = changed || differs_now || !known.was_there;
@@ -63,18 +72,20 @@ bool Announcer::may_announce(const Report& report, TimeNs now) {
 }
 
 std::vector<Announcement> Announcer::update(const Report& report, std::span<const AccusedTimes> accused,
-                                            TimeNs now, bool at_once) {
+                                            At at) {
+  const TimeNs now = at.now;
   std::vector<Announcement> out;
   const bool changed = compare(report, accused);
-  const bool pending = std::any_of(known_.begin(), known_.end(), [](const auto& one) {
+  const bool pending = std::any_of(known_.begin(), known_.end(), [&at](const auto& one) {
     const DiagnosisState& known = one.second;
+    if (known.before && !at.whole) return false;
     return known.there ? !known.announced || differs(known.retained, *known.announced)
                        : known.announced.has_value();
   });
   if (pending) {
     if (changed || changed_ns_ == kNoTime) changed_ns_ = now;
     if (pending_ns_ == kNoTime) pending_ns_ = now;
-    if (at_once || may_announce(report, now)) announce(report, out);
+    if (at.at_once || may_announce(report, now)) announce(report, at.whole, out);
   }
   if (!pending || !out.empty()) pending_ns_ = changed_ns_ = kNoTime;
   keep(report, out);
@@ -99,7 +110,7 @@ Announcement Announcer::announcement_of(const Diagnosis& d, const DiagnosisState
   return out;
 }
 
-void Announcer::announce(const Report& report, std::vector<Announcement>& out) {
+void Announcer::announce(const Report& report, bool whole, std::vector<Announcement>& out) {
   for (size_t i = 0; i < report.diagnoses.size(); ++i) {
     DiagnosisState& known = known_[report.diagnoses[i].id];
     if (known.announced && !differs(known.retained, *known.announced)) continue;
@@ -109,7 +120,7 @@ void Announcer::announce(const Report& report, std::vector<Announcement>& out) {
     known.changed = false;
   }
   for (auto& [id, known] : known_) {
-    if (known.there || !known.announced) continue;
+    if (known.there || !known.announced || (known.before && !whole)) continue;
     Announcement removed;
     removed.id = id;
     removed.change = Change::kWithdrawn;

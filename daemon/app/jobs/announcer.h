@@ -38,10 +38,21 @@ class Announcer {
   // Limit of the delay while new findings keep coming.
   static constexpr TimeNs kSettleLongest = 20 * kNsPerSecond;
 
+  // What an earlier process announced and did not withdraw. A whole report without it withdraws it.
+  struct Announced {
+    std::string id, sentence;
+    bool verdict = false;
+  };
+  void load(const Announced& before);
+
+  struct At {
+    TimeNs now = kNoTime;
+    bool at_once = false;  // announces without waiting: the job is over, a person judged, a restart
+    bool whole = true;     // false: the report may lack what an earlier process announced
+  };
   // Call after each report. `accused`: the accused of each diagnosis; a change of them is stored, not
-  // announced. `at_once`: announces without waiting (the job is over, a person judged, a restart).
-  std::vector<Announcement> update(const Report& report, std::span<const AccusedTimes> accused, TimeNs now,
-                                   bool at_once);
+  // announced.
+  std::vector<Announcement> update(const Report& report, std::span<const AccusedTimes> accused, At at);
   // A new finding arrived: the next reports may differ.
   void new_finding(TimeNs now);
   // Time at which a report is due because a diagnosis waits for its announcement; nothing: none waits.
@@ -62,12 +73,13 @@ class Announcer {
     Face retained;
     std::optional<Face> announced;
     bool there = false, was_there = false, changed = false;
+    bool before = false;  // of an earlier process, and in no report since
   };
   static Face face_of(const Diagnosis& diagnosis, bool verdict);
   static bool differs(const Face& a, const Face& b);
   bool compare(const Report& report, std::span<const AccusedTimes> accused);
   bool may_announce(const Report& report, TimeNs now);
-  void announce(const Report& report, std::vector<Announcement>& out);
+  void announce(const Report& report, bool whole, std::vector<Announcement>& out);
   Announcement announcement_of(const Diagnosis& diagnosis, const DiagnosisState& known) const;
   void keep(const Report& report, std::vector<Announcement>& out);
 

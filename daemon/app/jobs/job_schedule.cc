@@ -75,7 +75,7 @@ bool JobSchedule::may_report(const LiveJob& job, TimeNs now) const {
 }
 
 bool JobSchedule::report_is_due(LiveJob& job, TimeNs now) {
-  const auto announces = job.announcer().due_ns();
+  const auto announces = job.events().announcer().due_ns();
   const bool set_back = job.due.report_ns > now + kSlowest;  // the clock was set back
   const bool slow = job.dirty() && (set_back || now >= job.due.report_ns);
   const bool settled = announces && now >= *announces;
@@ -110,7 +110,7 @@ bool JobSchedule::may_hang(LiveJob& job, TimeNs now) {
   TimeNs& since = job.due.stalled_ns;
   if (since == kNoTime || now < since) since = now;
   // Stopping a hung job does not clear the hang.
-  if (alive(job, now) == false) return reports_hang(job.report());
+  if (alive(job, now) == false) return job.due.hung_before || reports_hang(job.report());
   const bool asked = options_.looked_ns && is_here(job);
   return !asked || job.due.looked_ns >= since || now - since >= kLookWithin;
 }

@@ -184,11 +184,11 @@ bool LiveJob::emit_findings(TimeNs now, std::vector<LiveEvent>& out) {
   return events_.add_findings(sources_.take_findings(), now, out);
 }
 
-void LiveJob::make_report(TimeNs now, bool hangs, bool at_once, std::vector<LiveEvent>& out) {
+void LiveJob::make_report(TimeNs now, ReportOptions options, std::vector<LiveEvent>& out) {
   if (!engine_) return;
   choose_pool();
   const JobAgents::Away away = agents_.hosts().away(now);
-  const bool may_hang = hangs && (is_local() || agents_.hears_progress(away));
+  const bool may_hang = options.hangs && (is_local() || agents_.hears_progress(away));
   report_ = engine_->report(may_hang ? agents_.known_until(now) : kNoTime, agents_.unheard(away));
   report_away(away, report_);
   sources_.report_broken(report_);
@@ -200,7 +200,9 @@ void LiveJob::make_report(TimeNs now, bool hangs, bool at_once, std::vector<Live
   name_diagnoses(summary_.run, report_);
   apply_judgements(judgements_, report_);
   conclude(report_);
-  events_.add_diagnoses(report_, &engine_->read(), {now, at_once}, out);
+  if (may_hang) due.hung_before = false;
+  const bool whole = may_hang || options.last;
+  events_.add_diagnoses(report_, &engine_->read(), {now, options.at_once, whole}, out);
   for (comm::StepsWanted& wanted : engine_->drain_requests()) {
     LiveEvent e = events_.event(LiveEventKind::kStepsWanted, now);
     e.hosts = std::move(wanted.hosts);
@@ -250,8 +252,8 @@ void LiveJob::judge(const Judgements& judgements, TimeNs now, std::vector<LiveEv
   judgements_ = judgements;
   apply_judgements(judgements_, report_);
   conclude(report_);
-  events_.add_diagnoses(report_, engine_ ? &engine_->read() : nullptr, {now, true}, out);
-  if (!running()) summary_.verdict = announced_verdict(announcer());
+  events_.add_diagnoses(report_, engine_ ? &engine_->read() : nullptr, {now, true, false}, out);
+  if (!running()) summary_.verdict = announced_verdict(events_.announcer());
 }
 
 // The end is usually reported by the job itself, so a job teaches at most its owner's pool.
@@ -286,7 +288,7 @@ void LiveJob::end(TimeNs now, std::vector<LiveEvent>& out) {
   emit_findings(now, out);
   engine_->settle_loop(std::numeric_limits<TimeNs>::max());
   // Stopping a hung job does not clear the hang.
-  make_report(now, report_.hang.has_value(), true, out);
+  make_report(now, {report_.hang || due.hung_before, true, true}, out);
   const bool reached = engine_->read().ended_well() || reported_end_;
   const bool nothing = report_.diagnoses.empty() && report_.suspects.empty() && report_.missing.empty();
   const bool well = reached && nothing && !reported_failure_ && engine_->read().log().events() > 0;
@@ -351,7 +353,7 @@ LiveJobSummary LiveJob::summary() const {
   out.sources = sources_.size();
   out.lines = engine_->read().log().lines();
   out.iteration = engine_->read().iteration();
-  out.verdict = announced_verdict(announcer());
+  out.verdict = announced_verdict(events_.announcer());
   return out;
 }
 

@@ -68,14 +68,19 @@ class LiveJob final : public RoutedJob {
   // Appends rule findings since the last call as events. Returns whether one of them was new.
   bool emit_findings(TimeNs now, std::vector<LiveEvent>& out);
 
-  // Makes a report and emits its changes. `hangs`: silence may be a hang; `at_once`: see Announcer::update.
-  void make_report(TimeNs now, bool hangs, bool at_once, std::vector<LiveEvent>& out);
+  struct ReportOptions {
+    bool hangs = false;    // silence may be a hang
+    bool at_once = false;  // see Announcer::At
+    bool last = false;     // of the run
+  };
+  // Makes a report and emits its changes.
+  void make_report(TimeNs now, ReportOptions options, std::vector<LiveEvent>& out);
   // Appends a request for stacks if one is due: the job hangs, slowed down, or a person asked.
   void ask_for_stacks(TimeNs now, std::vector<LiveEvent>& out);
   // A person requests stacks: appends the first request. Errors: kNotFound, kDenied, kBusy, kTooSoon.
   Result<CaptureOrder> order_capture(uint32_t rounds, TimeNs now, std::vector<LiveEvent>& out);
   void judge(const Judgements& judgements, TimeNs now, std::vector<LiveEvent>& out);
-  const Announcer& announcer() const { return events_.announcer(); }
+  RunEvents& events() { return events_; }
   // Makes the last report and frees the engine. A job that ended well teaches its owner's pool.
   void end(TimeNs now, std::vector<LiveEvent>& out);
   // Selects the normal pools again: pools of the owner and trusted pools, from similar jobs.
@@ -134,6 +139,7 @@ class LiveJob final : public RoutedJob {
     bool lived = false;          // processes of the job were seen
     TimeNs looked_ns = kNoTime;  // start of the scan behind `alive`
     TimeNs end_ns = kNoTime;     // announced time of the end
+    bool hung_before = false;    // an earlier process announced a hang, and no report could tell since
   } due;
 
  private:

@@ -69,9 +69,10 @@ std::optional<TimeNs> LiveJobs::tick(TimeNs now) {
   return next;
 }
 
-void LiveJobs::restoring(std::span<const RunEnd> ends) {
+void LiveJobs::restoring(std::span<const RunEnd> ends, std::vector<Verdict> before) {
   CULPRIT_CHECK(impl_->owner.here());
   impl_->restoring = impl_->behind = true;
+  impl_->before.add(std::move(before));
   for (const RunEnd& end : ends) {
     TimeNs& ended = impl_->ended_ns.try_emplace(end.job, end.last_ns).first->second;
     ended = std::max(ended, end.last_ns);
@@ -96,9 +97,17 @@ void LiveJobs::caught_up(TimeNs now) {
   CULPRIT_CHECK(impl_->owner.here());
   impl_->behind = false;
   for (auto& [id, job] : impl_->jobs) {
+    if (job->running()) impl_->load_before(*job);
     job->due.asked_stall_ns = now;
     job->hosts().back(now);
   }
+}
+
+void LiveJobs::lacks_evidence(StreamId stream) {
+  CULPRIT_CHECK(impl_->owner.here());
+  const auto known = impl_->streams.find(stream);
+  const bool of_all = known == impl_->streams.end() || is_of_host(known->second.info.kind);
+  impl_->before.forget(of_all ? "" : job_of(known->second));
 }
 
 std::vector<std::string> LiveJobs::begin_reading(TimeNs now) {
@@ -205,7 +214,7 @@ std::string LiveJobs::whose_word(const std::string& job) const {
 
 bool LiveJobs::settled(const std::string& job) const {
   const auto known = impl_->jobs.find(job);
-  return known == impl_->jobs.end() || known->second->announcer().settled();
+  return known == impl_->jobs.end() || known->second->events().announcer().settled();
 }
 
 void LiveJobs::judge(const Judgement& judgement, TimeNs now) {

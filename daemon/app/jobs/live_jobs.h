@@ -133,12 +133,16 @@ class LiveJobs {
 
   // Until replayed(), ingest() gets the batches stored before the start. `ends`: the ended runs, whose pieces
   // are skipped. Events are marked `replayed`; only the latest findings are emitted, since earlier ones were
-  // emitted before the restart.
-  void restoring(std::span<const RunEnd> ends);
+  // emitted before the restart. `before`: diagnoses of running jobs that an earlier process stored and did
+  // not withdraw. After caught_up(), those that the jobs' reports lack are withdrawn: a kill may have
+  // prevented it. May be called several times before ingest().
+  void restoring(std::span<const RunEnd> ends, std::vector<Verdict> before = {});
   // Later batches are new, but time has passed since the stored ones. Until caught_up(), tick() does nothing,
   // so that no job counts as silent while its lines are still queued.
   void replayed(TimeNs now);
   void caught_up(TimeNs now);
+  // While restoring: the store lacks bytes of the stream, so reports may lack what came of these bytes.
+  void lacks_evidence(StreamId stream);
 
   // Reads jobs that had no engine from the store once an engine is free. begin_reading() returns the jobs
   // that got an engine. Pass each stored source to open_to_read(), which returns whether one of these jobs

@@ -18,6 +18,7 @@
 #include "app/jobs/live_job.h"
 #include "app/jobs/live_jobs.h"
 #include "app/jobs/remote_sessions.h"
+#include "app/jobs/stored_verdicts.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "base/thread_owner.h"
@@ -79,6 +80,7 @@ struct LiveJobs::Impl final : JobTable {
   std::map<std::string, TimeNs> agents;    // remote hosts: start of the disconnection; kNoTime: connected
   // judgements of diagnoses, by job and run
   std::map<std::pair<std::string, uint32_t>, Judgements> judgements;
+  StoredVerdicts before;
 
   explicit Impl(LiveOptions o)
       : options(std::move(o)),
@@ -263,6 +265,7 @@ struct LiveJobs::Impl final : JobTable {
     std::vector<LiveEvent> started;
     if (const auto judged = judgements.find({id, out.run()}); judged != judgements.end())
       out.judge(judged->second, at, started);
+    if (!behind) load_before(out);
     ++counts.jobs_started;
     LiveEvent e;
     e.kind = LiveEventKind::kJobStarted;
@@ -280,6 +283,14 @@ struct LiveJobs::Impl final : JobTable {
           out.ingest_host_lines(source->second, {&line, 1}, at);
       });
     return &out;
+  }
+
+  void load_before(LiveJob& job) {
+    for (Verdict& one : before.take(job.id(), job.run())) {
+      const bool hang = one.leads && one.diagnosis.symptom == Symptom::kHang;
+      job.due.hung_before = job.due.hung_before || hang;
+      job.events().load(std::move(one));
+    }
   }
 
   void ingest(const Piece& piece, TimeNs now) {
@@ -342,6 +353,7 @@ struct LiveJobs::Impl final : JobTable {
     for (const std::string& id : without_engine.waiting()) {
       JobClaim claim = without_engine.find(id)->claim;
       claim.at = now;
+      before.forget(id);  // the store may lack some of its data
       if (!begin(id, claim, true)) break;
       reading[id] = {};
       for (auto& [number, stream] : streams)
@@ -459,6 +471,7 @@ struct LiveJobs::Impl final : JobTable {
       LiveJob* job = stream ? stream->ingest(piece, {at, restoring ? at : now}, job_of) : nullptr;
       if (!stream || stream->blocks_lost() > lost) {
         ++counts.remote_blocks_lost;
+        if (behind) before.forget(stream ? stream->job() : "");
         counts.remote_lost_of = batch.host;
       }
       if (job) after(*job, at);
@@ -486,7 +499,7 @@ struct LiveJobs::Impl final : JobTable {
     const TimeNs began = options.timer ? options.timer() : 0;
     const Working working(options, job.id());
     std::vector<LiveEvent> out;
-    job.make_report(now, hangs, at_once || restoring, out);
+    job.make_report(now, {hangs, at_once || restoring}, out);
     job.note_step(now);
     push(out);
     const TimeNs cost = options.timer ? options.timer() - began : 0;

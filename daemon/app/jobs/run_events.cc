@@ -125,11 +125,17 @@ LiveEvent RunEvents::diagnosis_event(const Announcement& a, const Diagnosis* dia
   return e;
 }
 
-void RunEvents::add_diagnoses(const Report& report, const core::Engine* engine, At at,
+void RunEvents::load(Verdict before) {
+  announcer_.load({before.id(), before.diagnosis.headline, before.leads});
+  const std::string id = before.id();
+  reported_.try_emplace(id, LastDiagnosis{std::move(before.diagnosis), std::move(before.accused_ns)});
+}
+
+void RunEvents::add_diagnoses(const Report& report, const core::Engine* engine, Announcer::At at,
                               std::vector<LiveEvent>& out) {
   std::vector<AccusedTimes> accused;
   for (const Diagnosis& d : report.diagnoses) accused.push_back(accused_times(d));
-  for (const Announcement& a : announcer_.update(report, accused, at.now, at.at_once)) {
+  for (const Announcement& a : announcer_.update(report, accused, at)) {
     const Diagnosis* d = a.index ? &report.diagnoses[*a.index] : nullptr;
     LiveEvent e = diagnosis_event(a, d, d ? accused[*a.index] : AccusedTimes(), at.now);
     if (d) {

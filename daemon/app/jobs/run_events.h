@@ -28,11 +28,10 @@ class RunEvents {
   // Appends findings as events. Returns whether one of them was new.
   bool add_findings(const std::vector<Finding>& findings, TimeNs now, std::vector<LiveEvent>& out);
   // Appends diagnoses that changed since the last call. `engine` provides device names; null: no names.
-  struct At {
-    TimeNs now = kNoTime;
-    bool at_once = false;  // see Announcer::update
-  };
-  void add_diagnoses(const Report& report, const core::Engine* engine, At at, std::vector<LiveEvent>& out);
+  void add_diagnoses(const Report& report, const core::Engine* engine, Announcer::At at,
+                     std::vector<LiveEvent>& out);
+  // A diagnosis of the run that an earlier process stored: see Announcer::load.
+  void load(Verdict before);
   const Announcer& announcer() const { return announcer_; }
 
  private:

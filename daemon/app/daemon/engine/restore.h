@@ -19,10 +19,12 @@
 
 namespace culprit::app {
 
+// Ends of the runs that the records know as ended, or as followed by another run.
+std::vector<RunEnd> ends_of_runs(const Recorder& recorder);
+
 struct RestoreOptions {
   Recorder* recorder = nullptr;
   EngineWorker* engine = nullptr;
-  std::vector<RunEnd> ends;  // ends of ended runs
   std::function<void()> hold;
   // From now on the engine is fed directly, first with `rest`.
   std::function<void(std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage)> done;
@@ -31,6 +33,7 @@ struct RestoreOptions {
 class Restore {
  public:
   explicit Restore(RestoreOptions options);
+  // Loads what the records have of the running jobs' diagnoses, then feeds the engine.
   void begin();
   // The Recorder's callbacks for a batch: given, appended, committed.
   void add_uncommitted(SharedBatch batch) { uncommitted_.push_back(std::move(batch)); }
@@ -41,11 +44,13 @@ class Restore {
 
  private:
   struct Part;
+  void load_records();
   void next();
   void read(const Part& part);
 
   RestoreOptions options_;
-  std::shared_ptr<store::Replay> replay_;  // used by the engine's worker
+  std::vector<records::JobRunId> unloaded_;  // running runs whose diagnoses are not loaded yet
+  std::shared_ptr<store::Replay> replay_;    // used by the engine's worker
   std::deque<SharedBatch> uncommitted_;
   size_t appended_ = 0;     // number of appended batches at the front of uncommitted_
   uint64_t committed_ = 0;  // frames up to this one contain all batches before uncommitted_

@@ -21,13 +21,14 @@ Diagnosis diagnosis(const std::string& title, double confidence = 0.85) {
 // What users see: "verdict a", "revised b instead of a", "withdrawn b".
 struct Listener {
   Announcer announcer;
+  bool whole = true;
   std::vector<std::string> report(std::vector<Diagnosis> diagnoses, TimeNs second, bool at_once = false) {
     Report r;
     r.diagnoses = std::move(diagnoses);
     if (!r.diagnoses.empty() && r.diagnoses[0].confidence >= 0.5) r.verdict = 0;
     const std::vector<AccusedTimes> accused(r.diagnoses.size());
     std::vector<std::string> out;
-    for (const Announcement& a : announcer.update(r, accused, second * kSecond, at_once)) {
+    for (const Announcement& a : announcer.update(r, accused, {second * kSecond, at_once, whole})) {
       if (!a.publish) continue;
       std::string output =
           a.change == Change::kNew ? a.verdict ? "verdict" : "diagnosis" : std::string(to_string(a.change));
@@ -116,11 +117,28 @@ BOOST_AUTO_TEST_CASE(what_goes_before_it_was_announced_is_kept_as_gone_and_no_on
   Listener l;
   expect(l.report({diagnosis("a")}, 100), {});
   Report none;
-  const auto reported = l.announcer.update(none, {}, 102 * kSecond, false);
+  const auto reported = l.announcer.update(none, {}, {102 * kSecond});
   BOOST_REQUIRE(reported.size() == 1u);
   BOOST_TEST(!reported[0].index.has_value());
   BOOST_TEST(!reported[0].publish);
   expect(l.report({}, 200), {});
+}
+
+BOOST_AUTO_TEST_CASE(a_whole_report_withdraws_what_an_earlier_process_announced_and_it_lacks) {
+  Listener l;
+  for (const char* title : {"a", "b", "c"})
+    l.announcer.load({std::string("d-") + title, title, title == std::string("c")});
+  l.whole = false;
+  expect(l.report({diagnosis("a")}, 100, true), {"verdict a"});
+  expect(l.report({diagnosis("a")}, 110), {});
+  BOOST_TEST(l.announcer.settled());
+  l.whole = true;
+  expect(l.report({diagnosis("a")}, 120), {});
+  expect(l.report({diagnosis("a"), diagnosis("b", 0.3)}, 123), {});
+  expect(l.report({diagnosis("a"), diagnosis("b", 0.3)}, 128), {"diagnosis b", "withdrawn c"});
+  l.announcer.load({"d-a", "a", true});
+  expect(l.report({diagnosis("a"), diagnosis("b", 0.3)}, 200, true), {});
+  BOOST_TEST(l.announcer.verdict() == "a");
 }
 
 BOOST_AUTO_TEST_CASE(a_clock_that_is_set_back_delays_by_one_wait) {

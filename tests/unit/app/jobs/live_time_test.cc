@@ -461,6 +461,54 @@ BOOST_AUTO_TEST_CASE(a_refuted_diagnosis_leads_nothing_after_a_restart) {
   BOOST_TEST(!after.jobs().at(0).verdict.has_value());
 }
 
+namespace {
+
+// A verdict that the records of an earlier process have.
+Verdict stored(const std::string& id, Symptom symptom) {
+  Verdict out;
+  out.job = "j";
+  out.leads = true;
+  out.diagnosis.id = id;
+  out.diagnosis.title = out.diagnosis.headline = id;
+  out.diagnosis.symptom = symptom;
+  return out;
+}
+
+// The ids of what the restarted daemon withdraws in the second minute after the restart.
+std::vector<std::string> withdrawn_after_restart(const Feed& feed, const std::vector<Verdict>& before,
+                                                 std::optional<StreamId> lacking = {}) {
+  LiveJobs after(live_options());
+  after.restoring({}, before);
+  feed.replay(after);
+  if (lacking) after.lacks_evidence(*lacking);
+  after.replayed(s(200));
+  after.caught_up(s(200));
+  tick(after, 200, 260);
+  std::vector<std::string> out;
+  for (const LiveEvent& e : after.poll_events())
+    if (e.kind == LiveEventKind::kDiagnosisWithdrawn && e.publish && !e.replayed) out.push_back(e.id);
+  return out;
+}
+
+}  // namespace
+
+// The daemon was killed between the withdrawal and its record.
+BOOST_AUTO_TEST_CASE(a_withdrawal_that_was_lost_is_made_again_after_a_restart) {
+  LiveJobs before(live_options());
+  Feed feed(before);
+  const StreamId log = run_a_minute(before, feed);
+  tick(before, 60, 130);
+  std::string hang;
+  for (const LiveEvent& e : before.poll_events())
+    if (e.kind == LiveEventKind::kDiagnosis) hang = e.id;
+  BOOST_REQUIRE(!hang.empty());
+  const std::vector<Verdict> both = {stored("d-lost", Symptom::kCrash), stored(hang, Symptom::kHang)};
+  const std::vector<std::string> lost = {"d-lost"};
+  BOOST_TEST(withdrawn_after_restart(feed, both) == lost, boost::test_tools::per_element());
+  // Its evidence is dropped: no report tells whether it still holds.
+  BOOST_TEST(withdrawn_after_restart(feed, both, log).empty());
+}
+
 BOOST_AUTO_TEST_CASE(silence_of_a_job_whose_processes_no_one_sees_is_no_end) {
   LiveJobs jobs(live_options());
   Feed feed(jobs);
