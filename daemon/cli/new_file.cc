@@ -2,13 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <system_error>
 #include <utility>
+
+#include "base/random.h"
 
 namespace culprit::cli {
 namespace {
@@ -52,9 +53,8 @@ Result<NewFile> NewFile::create(const std::string& path, mode_t mode) {
 Status NewFile::create_temporary(mode_t mode) {
   int error = EEXIST;
   for (int i = 0; error == EEXIST && i < kNamesTried; ++i) {
-    uint64_t number = 0;
-    if (::getrandom(&number, sizeof number, 0) != sizeof number) return failed(errno);
-    const std::string name = fmt::format(".culprit-{:016x}.part", number);  // not longer for a long name_
+    // not longer for a long name_
+    const std::string name = fmt::format(".culprit-{:016x}.part", random_number());
     descriptor_ = ::openat(folder_, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     error = descriptor_ < 0 ? errno : 0;
     if (error == 0) temporary_ = name;

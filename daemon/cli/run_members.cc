@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +25,7 @@
 #include "app/run/joint_decision.h"
 #include "app/run/leftovers.h"
 #include "app/run/members.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "cli/attempt_process.h"
 #include "cli/attempt_text.h"
@@ -67,11 +67,7 @@ TimeNs steady_clock() {
       .count();
 }
 
-double random_share() {
-  uint32_t n = 0;
-  (void)!::getrandom(&n, sizeof n, 0);
-  return static_cast<double>(n) / 2147483648.0 - 1;
-}
+double random_share() { return static_cast<double>(random_number() >> 32) / 2147483648.0 - 1; }
 
 // Remembers when something was first seen.
 class Since {

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +26,7 @@
 #include "app/run/devices.h"
 #include "app/run/leftovers.h"
 #include "app/run/probe.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "cli/attempt_report.h"
 #include "cli/attempt_text.h"
@@ -67,11 +67,7 @@ uint16_t free_port() {
   return out;
 }
 
-double chance() {
-  uint32_t n = 0;
-  (void)!::getrandom(&n, sizeof n, 0);
-  return static_cast<double>(n) / 2147483648.0 - 1;
-}
+double chance() { return static_cast<double>(random_number() >> 32) / 2147483648.0 - 1; }
 
 std::string processes(size_t n) { return n == 1 ? "1 process" : fmt::format("{} processes", n); }
 

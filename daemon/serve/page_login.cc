@@ -1,11 +1,11 @@
 #include "serve/page_login.h"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/random.h"
 #include "base/text.h"
 #include "model/json_text.h"
 
@@ -19,7 +19,7 @@ constexpr size_t kLoginBytes = 1000;  // anyone may send it
 // Random bytes as hexadecimal digits; nothing if the kernel gives none.
 std::optional<std::string> secret_of(size_t bytes) {
   std::string raw(bytes, '\0'), out;
-  if (getrandom(raw.data(), raw.size(), 0) != static_cast<ssize_t>(raw.size())) return std::nullopt;
+  if (!fill_random(raw.data(), raw.size())) return std::nullopt;
   for (const char c : raw) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
   return out;
 }

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
-#include "base/hash.h"
+#include "base/random.h"
 
 namespace culprit::store {
 
@@ -14,8 +13,7 @@ Result<uint64_t> ArchiveRecovery::run() {
   if (const Status made = to_.files.make_folder(folder_); !made) return tl::unexpected(made.error());
   if (const Status seen = look_at_segments(); !seen) return tl::unexpected(seen.error());
   if (const Status opened = to_.index.open(); !opened) return tl::unexpected(opened.error());
-  std::random_device random;
-  while (epoch_ == 0) epoch_ = mix64(random(), random());
+  if (epoch_ == 0) epoch_ = random_number();
   const auto own = to_.index.epoch();
   if (!own) return tl::unexpected(own.error());
   rebuilding_ = !*own;

@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
-#include "base/hash.h"
+#include "base/random.h"
 #include "store/checkpoint.h"
 #include "store/frames.h"
 #include "store/spool.h"
@@ -134,10 +133,7 @@ Status Spool::look_at_segments() {
     segments_.add_found(segment);
   }
   if (epoch_ == 0) epoch_ = options_.new_epoch;
-  while (epoch_ == 0) {
-    std::random_device random;
-    epoch_ = mix64(random(), random());
-  }
+  if (epoch_ == 0) epoch_ = random_number();
   return {};
 }
 

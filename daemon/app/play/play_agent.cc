@@ -1,10 +1,9 @@
 #include "app/play/play_agent.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "base/random.h"
 #include "store/record.h"
 #include "store/segment.h"
 
@@ -17,26 +16,19 @@ using peer::Log;
 // Bytes per piece, as for a tailer with a backlog; bytes per frame, a fraction of the limit.
 constexpr size_t kPieceBytes = 256 << 10, kFrameBytes = 1 << 20;
 
-uint64_t draw() {
-  uint64_t value = 0;
-  while (getrandom(&value, sizeof value, 0) != sizeof value || value == 0) {
-  }
-  return value;
-}
-
 size_t index(Log log) { return static_cast<size_t>(log); }
 
 }  // namespace
 
 PlayAgent::PlayAgent(PlayAgentOptions options) : options_(std::move(options)) {
-  for (size_t i = 0; i < logs_.size(); ++i) packing_[i].epoch = logs_[i].epoch = draw();
+  for (size_t i = 0; i < logs_.size(); ++i) packing_[i].epoch = logs_[i].epoch = random_number();
   JobForwarderOptions feed;
   feed.host = options_.host;
   feed.roots = {options_.root};
   feed.rules = options_.rules;
   feed.evidence_epoch = packing_[index(Log::kEvidence)].epoch;
   feed.allocate = [this] { return next_id_++; };
-  feed.draw_session = draw;
+  feed.draw_session = random_number;
   feed_ = std::make_unique<JobForwarder>(std::move(feed));
 }
 

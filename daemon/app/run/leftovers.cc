@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include <set>
 #include <thread>
 
+#include "base/random.h"
 #include "base/text.h"
 #include "capture/proc_text.h"
 
@@ -103,9 +103,7 @@ std::vector<MarkedProcess> wait_for(std::string_view mark, TimeNs within) {
 }  // namespace
 
 std::string make_mark() {
-  uint64_t digits = 0;
-  (void)!::getrandom(&digits, sizeof digits, 0);
-  return fmt::format("{}-{}-{:016x}", ::getpid(), start_of(::getpid()), digits);
+  return fmt::format("{}-{}-{:016x}", ::getpid(), start_of(::getpid()), random_number());
 }
 
 std::vector<MarkedProcess> marked_processes(std::string_view mark) {

@@ -1,13 +1,13 @@
 #include "app/daemon/uplink/uplink.h"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
+#include "base/random.h"
 #include "base/text.h"
 
 namespace culprit::app {
@@ -31,13 +31,6 @@ constexpr TimeNs kFinishWithin = 2 * kNsPerSecond;
 constexpr const char* kTriedAgain = "; it is tried again, and what comes waits on this host";
 // Time from which a wait is reported: a shorter one may be a busy collector.
 constexpr TimeNs kWaitsLong = 60 * kNsPerSecond;
-
-uint64_t draw() {
-  uint64_t value = 0;
-  while (getrandom(&value, sizeof value, 0) != sizeof value) {
-  }
-  return value;
-}
 
 std::string boot_id(io::Files& files) {
   auto file = files.open("/proc/sys/kernel/random/boot_id", io::OpenFor::kRead);
@@ -142,7 +135,7 @@ Status Uplink::open() {
   JobForwarderOptions feed = options_.feed;
   feed.evidence_epoch = recorder.frames().epoch;
   feed.allocate = [this] { return spool_->allocate(); };
-  feed.draw_session = draw;
+  feed.draw_session = random_number;
   feed.ended_after_ns = config.jobs.ended_after_ns;
   feed_ = std::make_unique<JobForwarder>(std::move(feed));
   std::vector<StreamState> known;
@@ -185,7 +178,7 @@ void Uplink::connect() {
   forward_.host = config.host.name;
   forward_.boot_id = boot_id(files_);
   forward_.program = CULPRIT_VERSION;
-  forward_.seed = draw();
+  forward_.seed = random_number();
   forward_.evidence = evidence_options(config);
   load_tls();
   if (config.forward.tls.used() && !tls_) return;  // retried by beat()

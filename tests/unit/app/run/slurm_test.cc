@@ -19,7 +19,9 @@ std::vector<std::string> words_of(const std::string& text) {
   return out;
 }
 
-std::string words_of(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
+std::string words_of(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, " "));
+}
 
 Lookup lookup(std::map<std::string, std::string, std::less<>> variables) {
   return [variables = std::move(variables)](std::string_view name) -> std::optional<std::string> {
