@@ -1,5 +1,7 @@
 #include "cli/jobs_table.h"
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "cli/narrative.h"
 #include "cli/remote.h"
@@ -20,7 +22,9 @@ std::string found_in(const Report& report) {
 std::string state_of_job(const Json& job) {
   const std::string state = text_field(job, "state");
   const bool hangs = job.value("hangs", Json()) == Json(true);
-  return state == "running" && hangs ? "hangs" : state;
+  const std::string shown = state == "running" && hangs ? "hangs" : state;
+  const std::string attempt = text_field(job, "attempt"), of = text_field(job, "attempts");
+  return attempt == "-" || of == "-" ? shown : fmt::format("{}, attempt {} of {}", shown, attempt, of);
 }
 
 std::string found_in_job(const Json& job) {

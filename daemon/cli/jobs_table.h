@@ -17,7 +17,8 @@ struct JobRow {
 // "failed", "hangs", "slow", "unclear", "odd", "well", "unknown" or "empty", for a job in files.
 std::string state_of(const Report& report);
 
-// State of a job in /v1/jobs: "running", "hangs", "failed", "ended".
+// State of a job in /v1/jobs: "running", "hangs", "failed", "ended"; with the attempt of a job that runs
+// again: "running, attempt 2 of 4".
 std::string state_of_job(const Json& job);
 // The headline of the last report; from an older daemon, the title of the verdict; "-": none.
 std::string found_in_job(const Json& job);

@@ -16,6 +16,7 @@
 #include "app/checkpoint/look.h"
 #include "app/config/options.h"
 #include "app/run/armed.h"
+#include "app/run/attempt_event.h"
 #include "app/run/disk_facts.h"
 #include "app/run/end_log.h"
 #include "app/run/error_files.h"
@@ -189,6 +190,8 @@ class Session {
   static constexpr TimeNs kHangEvidence = 10 * kNsPerSecond, kHangPatience = 5 * kNsPerSecond;
   // A command that ends within this time needs no daemon: its output is read at its end.
   static constexpr TimeNs kDaemonAfter = kNsPerSecond;
+  static constexpr TimeNs kAttemptEvery = kNsPerSecond / 5;
+  static constexpr int kAttemptTries = 50;
 
   // Writes logs of facts that are known only at the end.
   void write_end(const app::CommandEnd& end) {
@@ -249,6 +252,7 @@ class Session {
     daemon_ = daemon->pid;
     server_ = daemon->server;
     follow_ = std::make_unique<app::Follow>(server_, launch_.job);
+    announce_attempt(kAttemptTries);
     command_->watch_descriptor(follow_->descriptor(), [this] { announce(); });
     command_->watch(daemon_, [this](int status) {
       daemon_ = -1;
@@ -258,6 +262,14 @@ class Session {
               ? fmt::format("culpritd was killed by {}", app::signal_name(WTERMSIG(status)))
               : fmt::format("culpritd ended with exit code {}: {}", WEXITSTATUS(status), words)));
     });
+  }
+
+  // Of an attempt; the trace socket is there once the daemon has started.
+  void announce_attempt(int tries) {
+    const auto attempt = app::begun_attempt(launch_.job, variable);
+    if (o_.report_to < 0 || !attempt || tries <= 0) return;
+    if (!app::send_to_trace(folder_.runtime() + "/trace.sock", app::to_line(*attempt)))
+      command_->call_after(kAttemptEvery, [this, tries] { announce_attempt(tries - 1); });
   }
 
   static std::string without_daemon(const std::string& why) {

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -22,6 +23,7 @@
 
 #include "app/config/options.h"
 #include "app/run/attempt.h"
+#include "app/run/attempt_event.h"
 #include "app/run/attempt_plan.h"
 #include "app/run/devices.h"
 #include "app/run/leftovers.h"
@@ -109,10 +111,12 @@ class Retries {
         attempt.status = kNoStart, attempt.end_ns = attempt.begin_ns;
         return finish(kNoStart);
       }
+      tell_daemon(attempt, "begin");
       attempt.status = wait(child);
       attempt.end_ns = wall_now();
       if (attempt.status == 0) return finish(0);
       judge(attempt);
+      if (attempt.decision.again) tell_daemon(attempt, "again");
       set_lost(attempt, attempt.end_ns);
       // Near its end a job has only seconds: the successor comes first.
       const bool leaves = attempt.decision.again && attempt.decision.way == recover::Way::kRequeue;
@@ -213,6 +217,8 @@ class Retries {
     std::vector<std::string> environment = app::attempt_variables(
         attempt.number, attempts_.size() == 1 ? limits_.retries : left(), attempt.resume,
         attempts_.size() > 1 ? attempts_[attempts_.size() - 2].headline : "");
+    if (const auto names = app::excluded(history(), attempt.number - 1); !names.empty())
+      environment.push_back(fmt::format("{}={}", app::kExcludedVariable, fmt::join(names, ",")));
     environment.push_back(fmt::format("{}={}", app::kMarkVariable, mark_));
     environment.push_back(fmt::format("{}={}", kReportVariable, report_));
     if (!without_.empty()) environment.push_back(fmt::format("{}={}", gpus_.variable, app::uuid_list(gpus_)));
@@ -388,8 +394,18 @@ class Retries {
     return o_.verdict_exit && !stopped_ && verdict_ != 0 ? verdict_ : own;
   }
 
+  // Tells the daemon of this host that follows the job, if there is one.
+  void tell_daemon(const Attempt& attempt, const char* state) const {
+    if (!host_daemon_ || !o_.retries) return;
+    const app::AttemptHistory all = history();
+    (void)app::send_to_trace(host_daemon_->socket,
+                             app::to_line({host_daemon_->job, attempt.number, all.most, state,
+                                           attempt.decision.why, app::excluded(all, attempt.number - 1)}));
+  }
+
   int finish(int code) {
     Attempt& last = attempts_.back();
+    tell_daemon(last, last.status == 0 ? "well" : "stop");
     if (last.status == 0 && attempts_.size() == 1 && !run_.keep) {
       run_.folder.remove();
       return code;
@@ -434,6 +450,7 @@ class Retries {
   const RetryOptions& o_;
   const std::string mark_;
   SlurmAttempts slurm_;
+  const std::optional<app::HostDaemon> host_daemon_ = app::host_daemon(variable);
   recover::Limits limits_;
   recover::Ledger ledger_;
   std::vector<Attempt> attempts_;

@@ -14,7 +14,7 @@ from typing import Dict, List
 
 from case import Context, PassOver, case
 from cases_run import Runs, own_words, text_of
-from daemon import need, wait_until
+from daemon import JOB, need, wait_until
 from slurm import free_ports
 
 TRAIN = Path(__file__).resolve().parents[2] / "examples/retries/train.py"
@@ -201,3 +201,59 @@ def retries_leave_out_a_gpu_at_fault_while_enough_remain(context: Context) -> st
     seen = enough.stdout.decode().split("\n")
     need("3 GPU-00000000-aaaa,GPU-00000002-aaaa,GPU-00000003-aaaa" in seen, f"{seen}")
     return "without GPU-00000001-aaaa, 3 of 4 remain"
+
+
+RESET = "echo 'ConnectionResetError: [Errno 104] Connection reset by peer' >&2; exit 1"
+
+
+def listed(context: Context, server: str, job: str) -> Dict:
+    words = [str(context.bin_dir / "culprit"), "jobs", "--format", "json", "--server", server]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False, timeout=30)
+    rows = json.loads(done.stdout)["items"] if done.returncode == 0 else []
+    return next((row for row in rows if row["id"].startswith(job)), {})
+
+
+@case
+def retries_are_listed_by_the_daemon_of_the_run(context: Context) -> str:
+    """The private daemon of an attempt knows which one it is."""
+    runs = Runs(context)
+    script = f"echo step 1; [ $CULPRIT_ATTEMPT = 2 ] || {{ {RESET}; }}; sleep 60"
+    runs.start("sh", "-c", script, options=["--job", "twice", *QUICK])
+
+    def second() -> bool:
+        sockets = list(runs.runtime.glob("**/api.sock"))
+        return any(listed(context, f"unix:{one}", "twice-attempt-2").get("attempt") == 2 for one in sockets)
+    wait_until(second, 60, "the daemon lists attempt 2")
+    (socket,) = runs.runtime.glob("**/api.sock")
+    row = listed(context, f"unix:{socket}", "twice-attempt-2")
+    need(row["attempts"] > 2 and row["excluded"] == [], str(row))
+    table = subprocess.run([runs.program, "jobs", "--server", f"unix:{socket}"], stdout=subprocess.PIPE,
+                           check=True, timeout=30).stdout.decode()
+    need(f"running, attempt 2 of {row['attempts']}" in table, table)
+    return table.splitlines()[1][:80]
+
+
+@case
+def retries_are_listed_by_the_daemon_of_the_host(context: Context) -> str:
+    """A job that the daemon follows has the attempts that culprit run reports; a stranger cannot set them."""
+    daemon, runs = context.daemon(), Runs(context)
+    daemon.start()
+    runs.env.update({"CULPRIT_JOB": JOB, "CULPRIT_TRACE_SOCKET": str(daemon.trace)})
+    (daemon.logs / "a.log").write_text("step 1\n")
+    wait_until(lambda: listed(context, f"unix:{daemon.socket}", JOB), 20, "the job is listed")
+    script = f"[ $CULPRIT_ATTEMPT = 2 ] || {{ {RESET}; }}; sleep 60"
+    runs.start("sh", "-c", script, options=QUICK)
+    wait_until(lambda: listed(context, f"unix:{daemon.socket}", JOB).get("attempt") == 2, 60,
+               "the daemon lists attempt 2")
+    report = daemon.get(f"/v1/jobs/{JOB}/report").json()
+    need(report["attempts"]["count"] == 2 and report["attempts"]["state"] == "begin", str(report["attempts"]))
+    if os.geteuid() == 0:
+        line = json.dumps({"kind": "event", "name": "attempt", "job": JOB, "attempt": 9, "of": 9,
+                           "state": "stop"})
+        words = [sys.executable, "-c", "import socket, sys; s = socket.socket(socket.AF_UNIX); "
+                 "s.connect(sys.argv[1]); s.sendall(sys.argv[2].encode() + b'\\n')", str(daemon.trace), line]
+        daemon.trace.chmod(0o666)
+        subprocess.run(words, check=False, user=65534, timeout=20)
+        time.sleep(2)
+        need(listed(context, f"unix:{daemon.socket}", JOB)["attempt"] == 2, "a stranger set the attempt")
+    return str(report["attempts"])

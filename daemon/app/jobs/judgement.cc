@@ -64,7 +64,8 @@ void judge_report(const Judgements& judgements, Report& report) {
   std::erase_if(report.suspects, [&](const Suspect& place) {
     return place.host && refuted.contains(*place.host) && !named.contains(*place.host);
   });
-  if (before && !after) report.missing.push_back("another explanation: the diagnosis that led was refuted");
+  if (before && !after)
+    report.missing.emplace_back("another explanation: the diagnosis that led was refuted");
   if (before != after) conclude_again(report);
 }
 

@@ -70,6 +70,10 @@ std::string to_json(const LiveJobSummary& job) {
     w.field("verdict", job.verdict);
     w.text_or_null("headline", job.headline);
     w.field("note", job.note);
+    if (!job.attempts) return;
+    w.field("attempt", job.attempts->attempt);
+    w.field("attempts", job.attempts->of);
+    w.values("excluded", job.attempts->excluded);
   });
   return w.finish();
 }

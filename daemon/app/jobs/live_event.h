@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "app/jobs/announcer.h"
+#include "app/jobs/job_attempts.h"
 #include "app/jobs/normal_pools.h"
 #include "base/time.h"
 #include "model/finding.h"
@@ -51,9 +52,10 @@ struct LiveJobSummary {
   uint64_t lines = 0, bytes = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;  // times at which the first and last bytes were read
   std::optional<int64_t> iteration;
-  std::optional<std::string> verdict;  // title of the verdict
-  bool has_engine = true;              // false: the data is evidence only, and the other fields are unknown
-  std::optional<std::string> note;     // why the job has no engine, or lost its engine
+  std::optional<std::string> verdict;   // title of the verdict
+  bool has_engine = true;               // false: the data is evidence only, and the other fields are unknown
+  std::optional<std::string> note;      // why the job has no engine, or lost its engine
+  std::optional<JobAttempts> attempts;  // of a job that runs again
 };
 std::string to_json(const LiveJobSummary& job);
 

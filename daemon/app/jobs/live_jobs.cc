@@ -173,6 +173,17 @@ std::string LiveJobs::user_of_job(const std::string& job) const {
   return name.starts_with("user ") ? name : "";
 }
 
+std::optional<JobAttempts> LiveJobs::attempts_of_job(const std::string& job, uint32_t run) const {
+  const auto known = impl_->jobs.find(job);
+  if (known == impl_->jobs.end() || known->second->run() != run) return std::nullopt;
+  return known->second->attempts();
+}
+
+bool LiveJobs::runs(const std::string& job) const {
+  const auto known = impl_->jobs.find(job);
+  return known != impl_->jobs.end() && known->second->running();
+}
+
 std::vector<LiveJobSummary> LiveJobs::jobs() const {
   std::vector<LiveJobSummary> out;
   for (const auto& [id, job] : impl_->jobs) out.push_back(job->summary());

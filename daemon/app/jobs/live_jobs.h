@@ -164,6 +164,9 @@ class LiveJobs {
   std::string owner_of_job(const std::string& job) const;
   // The only user who writes for the job, on all hosts: "user 1000"; empty: several users, or unknown.
   std::string user_of_job(const std::string& job) const;
+  // The attempts of this run of the job; nothing: it is not known, or not one that runs again.
+  std::optional<JobAttempts> attempts_of_job(const std::string& job, uint32_t run) const;
+  bool runs(const std::string& job) const;  // false: ended, or unknown
   // The user who is the only source of the job's progress: no process is seen in the job's control group, and
   // no source is root's. Empty: there are other sources.
   std::string whose_word(const std::string& job) const;

@@ -47,6 +47,14 @@ void add_log(TraceLog& log, const ingest::TraceLine& line) {
 }
 
 void add_event(TraceBatch& batch, const ingest::TraceLine& line, std::string_view host) {
+  std::vector<EventField> fields;
+  const LoopEvent event = ingest::loop_event(line, host, fields);
+  batch.loop.add(event);
+  if (auto attempts =
+          attempts_of(event, kNoTime)) {  // says nothing about a fault, so the log has no line of it
+    batch.attempts = std::move(attempts);
+    return;
+  }
   std::string& text = batch.events.text;
   text += "name=";
   append_line(text, line.name);
@@ -61,8 +69,6 @@ void add_event(TraceBatch& batch, const ingest::TraceLine& line, std::string_vie
   text += '\n';
   batch.events.times.push_back(line.time_ns);
   if (line.name == kJobEnd) batch.ends = true;
-  std::vector<EventField> fields;
-  batch.loop.add(ingest::loop_event(line, host, fields));
 }
 
 void add_metric(TraceBatch& batch, const ingest::TraceLine& line, std::string_view host) {

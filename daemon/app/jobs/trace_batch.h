@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/jobs/job_attempts.h"
 #include "core/engine.h"
 #include "core/logs/line_feed.h"
 #include "core/logs/line_parser.h"
@@ -69,7 +70,8 @@ struct TraceBatch {
   std::vector<detect::PhaseSeen> phases;
   // From the event {"kind":"event","name":"job_end"}: `failed` with a nonzero exit_code, `succeeded` with 0.
   bool ends = false, failed = false, succeeded = false;
-  uint64_t understood = 0;  // valid lines
+  std::optional<JobAttempts> attempts;  // of the last valid event "attempt"; without its time
+  uint64_t understood = 0;              // valid lines
   BrokenLines broken;
 };
 

@@ -1,5 +1,5 @@
 // The attempts of a job that runs again: totals, a timeline, a row for each. `x`: the report's member "attempts", as
-// in formats.md; absent: one attempt.
+// in formats.md; absent: one attempt. A daemon's report has no list.
 import { legend } from "./charts.js";
 import { bdi, counted, firstOf, h, name, number, percent, section, span, stamp, table, timeOf } from "./dom.js";
 
@@ -12,10 +12,18 @@ const leftOut = (names) => names.length ? names.map((one, i) => [i ? ", " : "", 
 
 // One sentence for the top of the page.
 export function attemptTotals(x) {
+  if (x?.state) return liveAttempt(x);
   const last = x?.list?.at(-1);
   if (!last) return null;
   const end = isGood(last) ? `Attempt ${number(last.attempt)} ended well.` : last.again ? "It runs again." : "It does not run again.";
   return h("p", { class: "note", role: "note" }, h("b", {}, `${counted(x.count, "attempt")}, ${span(x.lost_ns / 1e9)} lost. `), end,
+           x.excluded.length ? [" Left out: ", leftOut(x.excluded), "."] : "");
+}
+
+function liveAttempt(x) {
+  const states = { begin: " runs.", again: [" failed; the job runs again", x.why ? [" ", bdi(x.why)] : "", "."], well: " ended well.",
+                   stop: [" failed and was the last one", x.why ? [": ", bdi(x.why)] : "", "."] };
+  return h("p", { class: "note", role: "note" }, h("b", {}, `Attempt ${number(x.count)} of ${number(x.of)}`), states[x.state] || "",
            x.excluded.length ? [" Left out: ", leftOut(x.excluded), "."] : "");
 }
 

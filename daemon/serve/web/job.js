@@ -1,5 +1,6 @@
 // A job of the daemon: its report, kept up to date, and what a person may say of it.
 import { Alerts } from "./alerts.js";
+import { attemptTotals } from "./attempts.js";
 import { ask, items } from "./api.js";
 import { bdi, command, h, name, quoted, replace, section } from "./dom.js";
 import { evidence } from "./evidence.js";
@@ -83,7 +84,7 @@ export function jobView(main, at) {
     document.title = (d ? "● " + name(d.title) + " – " : "") + name(job) + " – Culprit";
     replace(head, h("a", { href: "#/" }, "← All jobs"), " ", h("b", {}, bdi(job)), run ? ` run ${run}` : "");
     const rest = h("div", {}), gone = h("div", {}), history = h("p", { class: "soft" });
-    replace(body, card(report, site, history), alerts.element, d && section("Evidence", evidence(site, d)), hang(report.hang), charts.element, rest);
+    replace(body, attemptTotals(report.attempts), card(report, site, history), alerts.element, d && section("Evidence", evidence(site, d)), hang(report.hang), charts.element, rest);
     const fold = () => replace(gone, past(report, rows, site));
     // What is below the first screen comes after it.
     requestAnimationFrame(() => setTimeout(() => {

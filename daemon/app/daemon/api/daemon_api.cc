@@ -238,6 +238,7 @@ struct FoundReport {
   std::optional<Report> report;
   std::optional<uint32_t> run;
   std::string note;  // why the job has no engine
+  std::optional<JobAttempts> attempts;
   std::optional<Error> unreadable;
   bool settled = true;
   StoredAnswers answers;
@@ -248,6 +249,7 @@ void find_live(FoundReport& found, const serve::JobRun& of, LiveJobs& live, Time
   if (found.run && of.run.value_or(*found.run) == *found.run) {
     found.report = live.report(of.job, now);
     found.settled = live.settled(of.job);
+    found.attempts = live.attempts_of_job(of.job, *found.run);
   } else {
     found.run = of.run;
   }
@@ -283,6 +285,19 @@ void finish(FoundReport& found, const std::string& job, const std::vector<std::s
   }
 }
 
+// As a member of the report, which is an object.
+void add_attempts(std::string& report, const JobAttempts& attempts) {
+  JsonWriter w;
+  w.object([&] {
+    w.field("count", attempts.attempt);
+    w.field("of", attempts.of);
+    w.field("state", to_string(attempts.state));
+    w.field("why", attempts.why);
+    w.values("excluded", attempts.excluded);
+  });
+  report.insert(report.find('{') + 1, "\"attempts\":" + w.finish() + ",");
+}
+
 tl::unexpected<Error> no_report(const FoundReport& found, const serve::JobRun& of) {
   if (found.unreadable) return tl::unexpected(*found.unreadable);
   return fail(ErrorCode::kNotFound, !found.note.empty() ? fmt::format("job {} has {}", of.job, found.note)
@@ -306,6 +321,7 @@ void DaemonApi::report(const serve::ReportQuery& query, Answer answer) {
                                if (!found->report) return;
                                finish(*found, of.job, troubles);
                                *text = culprit::to_json(*found->report, charts);
+                               if (found->attempts) add_attempts(*text, *found->attempts);
                              },
                              [found, of, text, answer] {
                                found->report ? answer(std::move(*text)) : answer(no_report(*found, of));

@@ -9,22 +9,28 @@ json text_or_none(const std::optional<std::string>& text) { return text ? json(*
 
 json live_json(const LiveJobSummary& job) {
   const bool runs = job.state == JobState::kRunning;
-  return {{"id", job.id},
-          {"run", job.run},
-          {"state", to_string(job.state)},
-          {"well", job.well},
-          {"hangs", job.hangs},
-          {"hosts", job.hosts},
-          {"ranks", job.ranks},
-          {"sources", job.sources},
-          {"lines", job.lines},
-          {"bytes", job.bytes},
-          {"first_ns", time_or_null(job.first_ns)},
-          {"last_ns", time_or_null(job.last_ns)},
-          {"ended_ns", runs ? json(nullptr) : time_or_null(job.last_ns)},
-          {"iteration", job.iteration ? json(*job.iteration) : json(nullptr)},
-          {"headline", job.headline.empty() ? json(nullptr) : json(job.headline)},
-          {"note", text_or_none(job.note)}};
+  json out = {{"id", job.id},
+              {"run", job.run},
+              {"state", to_string(job.state)},
+              {"well", job.well},
+              {"hangs", job.hangs},
+              {"hosts", job.hosts},
+              {"ranks", job.ranks},
+              {"sources", job.sources},
+              {"lines", job.lines},
+              {"bytes", job.bytes},
+              {"first_ns", time_or_null(job.first_ns)},
+              {"last_ns", time_or_null(job.last_ns)},
+              {"ended_ns", runs ? json(nullptr) : time_or_null(job.last_ns)},
+              {"iteration", job.iteration ? json(*job.iteration) : json(nullptr)},
+              {"headline", job.headline.empty() ? json(nullptr) : json(job.headline)},
+              {"note", text_or_none(job.note)}};
+  if (job.attempts) {
+    out["attempt"] = job.attempts->attempt;
+    out["attempts"] = job.attempts->of;
+    out["excluded"] = job.attempts->excluded;
+  }
+  return out;
 }
 
 json stored_json(const records::JobRow& row) {
