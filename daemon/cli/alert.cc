@@ -142,6 +142,7 @@ std::string receivers_table(const Json& json, const RemoteOptions& o) {
 std::string state_of(const Json& issue, const Zone& zone) {
   std::string out = text_field(issue, "state");
   if (out != "firing") return out;
+  if (issue.value("again", Json()).is_string()) out += ", " + text_field(issue, "again");
   if (issue.value("acknowledged_by", Json()).is_string())
     out += ", acknowledged by " + text_field(issue, "acknowledged_by");
   if (issue.value("silent_until_ns", Json()).is_number())

@@ -423,8 +423,11 @@ class Retries {
   }
 
   app::AttemptHistory history() const {
-    app::AttemptHistory out{
-        attempts_, {}, attempts_.back().number + left(), run_.folder.path() + "/attempts.jsonl"};
+    const Attempt& last = attempts_.back();
+    const bool judged = last.end_ns != kNoTime && last.status != 0;  // the ledger has it
+    const uint32_t budget = limits_.retries + (judged ? 1 : 0), used = ledger_.fruitless();
+    const uint32_t more = budget > used ? budget - used : 0;
+    app::AttemptHistory out{attempts_, {}, last.number + more, run_.folder.path() + "/attempts.jsonl"};
     for (const Attempt& attempt : attempts_)
       out.pages.push_back("attempts/" + attempt_name(attempt.number) + "/report.html");
     return out;

@@ -35,6 +35,9 @@ json json_of(const Fault& f) {
           {"user", f.user},
           {"vouched", f.vouched},
           {"of_host", f.of_host},
+          {"failed_attempts", f.failed_attempts},
+          {"again", f.again},
+          {"undecided", f.undecided},
           {"line",
            {{"host", f.line.host}, {"file", f.line.file}, {"text", f.line.text}, {"number", f.line.number}}}};
 }
@@ -96,6 +99,9 @@ Fault fault_of(const json& object) {
   m.text("user", f.user);
   m.flag("vouched", f.vouched);
   m.flag("of_host", f.of_host);
+  m.number("failed_attempts", f.failed_attempts);
+  m.text("again", f.again);
+  m.flag("undecided", f.undecided);
   const json at = m.object("line");
   const Members line(at);
   line.text("host", f.line.host);
@@ -115,7 +121,8 @@ json json_of(const Delivery& d) {
     out["read"] = {{"title", d.read->title},
                    {"where", d.read->where},
                    {"action", d.read->action},
-                   {"confidence", d.read->confidence}};
+                   {"confidence", d.read->confidence},
+                   {"again", d.read->again}};
   return out;
 }
 
@@ -138,6 +145,7 @@ Delivery delivery_of(const json& object) {
   read.text("where", out.read->where);
   read.text("action", out.read->action);
   read.number("confidence", out.read->confidence);
+  read.text("again", out.read->again);
   return out;
 }
 

@@ -34,6 +34,10 @@ struct Fault {
   // The evidence is from the kernel, root or a service: a user's claim of progress does not resolve the
   // issue.
   bool of_host = false;
+  // Of a job that runs again (`culprit run --retries`); else 0, empty and false.
+  uint32_t failed_attempts = 0;  // so far
+  std::string again = {};        // "runs again without node-3 (attempt 2 of 4)"; empty: no attempt follows
+  bool undecided = false;        // an attempt runs, or its end is not reported yet
   // The first line of evidence; file empty: none.
   struct Line {
     std::string host, file, text;
@@ -79,6 +83,7 @@ struct Handling {
 struct Brief {
   std::string title, where, action;
   double confidence = 0;
+  std::string again = {};
 };
 
 // State of an issue's messages to one receiver.

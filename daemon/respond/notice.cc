@@ -57,6 +57,9 @@ std::string summary_of(const alert::Issue& issue) {
   std::string out = f.run > 0 ? fmt::format("job {} run {}: {}", f.job, f.run, what)
                               : fmt::format("job {}: {}", f.job, what);
   if (f.confidence > 0) out += fmt::format(" ({:.0f} %)", 100 * f.confidence);
+  if (!f.again.empty()) return out + "; " + f.again;
+  if (f.failed_attempts > 0 && !f.undecided && issue.firing())
+    out += fmt::format("; not started again after attempt {}", f.failed_attempts);
   return out;
 }
 
@@ -123,6 +126,8 @@ Values values_of(const alert::Issue& issue, const alert::Message& m, const Notic
              {"change", issue.news},
              {"owner", f.user},
              {"acknowledged", issue.handling.acknowledged_by},
+             {"again", f.again},
+             {"failed_attempts", std::to_string(f.failed_attempts)},
              {"job", f.job},
              {"run", std::to_string(f.run)},
              {"diagnosis", f.diagnosis},
@@ -168,7 +173,8 @@ std::string webhook_body(const alert::Issue& issue, const Values& values) {
         "where",  "evidence", "command",   "link",    "alert_link", "line_link", "key",
         "id",     "since",    "changed",   "host"})
     out[name] = values.at(name);
-  for (const char* name : {"change", "owner", "acknowledged"})
+  out["failed_attempts"] = f.failed_attempts;
+  for (const char* name : {"change", "owner", "acknowledged", "again"})
     out[name] = values.at(name).empty() ? json(nullptr) : json(values.at(name));
   out["resolved"] = issue.resolved_ns == kNoTime ? json(nullptr) : json(values.at("resolved"));
   out["end"] = issue.firing() ? json(nullptr) : json(values.at("end"));
@@ -208,9 +214,10 @@ std::string alertmanager_body(const std::vector<alert::Issue>& issues, const Not
                     {"severity", v.at("severity")}}},
                   {"startsAt", v.at("since")}};
     json notes = json::object();
-    for (const char* name : {"summary", "severity", "title", "headline", "change", "symptom", "place",
-                             "hosts", "confidence", "action", "remedy", "why", "evidence", "command",
-                             "alert_link", "line_link", "owner", "acknowledged", "end"})
+    for (const char* name :
+         {"summary", "severity",   "title",     "headline", "change",       "symptom", "place",
+          "hosts",   "confidence", "action",    "remedy",   "why",          "again",   "evidence",
+          "command", "alert_link", "line_link", "owner",    "acknowledged", "end"})
       if (!v.at(name).empty()) notes[name] = v.at(name);
     alert["annotations"] = std::move(notes);
     alert["endsAt"] = issue.firing() ? rfc3339(now + kActiveNs) : v.at("resolved");

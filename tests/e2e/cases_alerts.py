@@ -6,6 +6,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import time
 import urllib.parse
 from pathlib import Path
@@ -13,10 +14,12 @@ from typing import Dict, List, Set, Tuple
 
 import otlp_schema
 from case import Context, case
+from cases_run import Runs
 from cluster import Cluster
 from daemon import HOST, JOB, Daemon, PassOver, need, wait_until
 from receivers import Alertmanager, Receiver
 
+TRAIN = Path(__file__).resolve().parents[2] / "examples/retries/train.py"
 XID = "{host}: kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus.\n"
 
 
@@ -613,3 +616,30 @@ def alert_collector(context: Context) -> str:
     code, said = culprit(context, agent, "alert", "list")
     need(code == 2 and "ask its collector" in said, said)
     return f"{body['summary']}; 1 message over a restart"
+
+
+@case
+def alert_attempts(context: Context) -> str:
+    """A job that runs again is one alert: its text says so, and the last attempt's failure fires it again."""
+    receiver, daemon, runs = receiver_of(context), context.daemon(), Runs(context)
+    daemon.configure(more=tables(context, hook(receiver)))
+    daemon.start()
+    log = context.folder / "jobs/llama.log"
+    log.parent.mkdir()
+    log.write_text("step 1/100 loss 2.0\n")
+    runs.env.update({"CULPRIT_JOB": "llama", "CULPRIT_TRACE_SOCKET": str(daemon.trace)})
+    script = f"{sys.executable} {TRAIN} same {context.folder} 2>&1 | tee -a {log}"
+    done = runs.run("bash", "-o", "pipefail", "-c", script, options=["--retries", "3", "--keep"])
+    rows = [json.loads(line) for line in next(runs.root.glob("*/attempts.jsonl")).read_text().splitlines()]
+    wait_until(lambda: any(b["failed_attempts"] == len(rows) for b in receiver.bodies()), 60,
+               "the last failure")
+    bodies = [b for b in receiver.bodies() if b["job"] == "llama"]
+    need(done.returncode == 1 and len(rows) == 2, f"exit {done.returncode}, {len(rows)} attempts")
+    need(bodies[-1]["state"] == "firing" and bodies[-1]["again"] is None, str(bodies[-1]))
+    need("not started again after attempt" in bodies[-1]["summary"], bodies[-1]["summary"])
+    need(len({b["key"] for b in bodies}) == 1, f"{len(bodies)} messages of several issues")
+    # The first verdict may settle only when the second attempt has failed too.
+    need(len(bodies) <= len(rows), f"{len(bodies)} messages: {[b['summary'] for b in bodies]}")
+    for body in bodies[:-1]:
+        need("(attempt 2 of 4)" in body["again"], str(body))
+    return " | ".join(b["summary"][-60:] for b in bodies)

@@ -29,10 +29,10 @@ void forget_held(Issue& issue) {
   std::erase_if(issue.deliveries, [](const auto& one) { return one.second.state == Delivery::State::kHeld; });
 }
 
+bool ends_run(const Fault& fault) { return fault.symptom == "crash" || fault.symptom == "launch_failure"; }
+
 // With one of these symptoms the run stands still, so progress ends the issue.
-bool stops_run(const Fault& fault) {
-  return fault.symptom == "crash" || fault.symptom == "hang" || fault.symptom == "launch_failure";
-}
+bool stops_run(const Fault& fault) { return ends_run(fault) || fault.symptom == "hang"; }
 
 }  // namespace
 
@@ -142,11 +142,34 @@ const Issue* AlertBook::last_closed(const RunId& run) const {
   return out;
 }
 
+// An attempt's verdict stays while the next attempt runs, so an unchanged one is no news.
+bool AlertBook::awaits_decision(const RunId& run, const Issue* open, const Fault& fault, TimeNs now) {
+  const bool known = open && open->fault.diagnosis == fault.diagnosis && !differs(open->fault, fault);
+  if (!fault.undecided || !ends_run(fault) || known || undecided_.size() >= kIssuesMax) {
+    undecided_.erase(run);
+    return fault.undecided && known;
+  }
+  return now - undecided_.try_emplace(run, now).first->second < kDecisionWithin;
+}
+
+// The failure of the last attempt is a new message, also to those who acknowledged an earlier attempt's.
+void AlertBook::update_open(Issue& issue, const Fault& fault, TimeNs now) {
+  const bool was_last = !issue.fault.again.empty() && fault.again.empty() && !fault.undecided;
+  if (was_last && fault.failed_attempts >= issue.fault.failed_attempts) return fire(issue, fault, now);
+  Fault shown = fault;
+  if (fault.undecided) {
+    shown.again = issue.fault.again;
+    shown.failed_attempts = issue.fault.failed_attempts;
+  }
+  revise(issue, shown, now);
+}
+
 void AlertBook::update(const std::string& job, uint32_t run, const std::optional<Fault>& fault, End why,
                        TimeNs now) {
   const RunId id(job, run);
   Issue* open = open_issue(id);
   if (!fault) {
+    undecided_.erase(id);
     if (open) return resolve(*open, why, now);
     if (const Issue* closed = last_closed(id); closed && closed->end == End::kRepaired && !closed->rearmed) {
       Issue& issue = issues_.at(closed->key);
@@ -155,14 +178,19 @@ void AlertBook::update(const std::string& job, uint32_t run, const std::optional
     }
     return;
   }
-  if (open) return revise(*open, *fault, now);
+  if (open) {
+    if (!awaits_decision(id, open, *fault, now)) update_open(*open, *fault, now);
+    return;
+  }
   // The verdict of a recovered run remains; only a different verdict is news.
   if (const Issue* closed = last_closed(id)) {
-    const bool went_on = closed->end == End::kRecovered || closed->end == End::kExpired;
+    const bool same_attempt = closed->fault.failed_attempts == fault->failed_attempts;
+    const bool went_on = (closed->end == End::kRecovered && same_attempt) || closed->end == End::kExpired;
     const bool mended = closed->end == End::kRepaired && !closed->rearmed;
     if (closed->end == End::kLaterRun || (went_on && !differs(closed->fault, *fault))) return;
     if (mended && !is_another(closed->fault, *fault)) return;
   }
+  if (awaits_decision(id, nullptr, *fault, now)) return;
   const std::string key = issue_key(*fault);
   if (!issues_.contains(key) && issues_.size() >= kIssuesMax) {
     forget_old(now);
@@ -197,7 +225,7 @@ void AlertBook::fire(Issue& issue, const Fault& fault, TimeNs now) {
 }
 
 void AlertBook::revise(Issue& issue, const Fault& fault, TimeNs now) {
-  const bool news = differs(issue.fault, fault);
+  const bool news = differs(issue.fault, fault) || issue.fault.again != fault.again;
   std::string owner = fault.owner.empty() ? issue.fault.owner : fault.owner;
   std::string user = fault.user.empty() ? issue.fault.user : fault.user;
   if (!news && issue.fault.diagnosis == fault.diagnosis) {
@@ -504,11 +532,17 @@ void AlertBook::follow(const RunNews& news, TimeNs now) {
       if (Issue& issue = issues_.at(key); issue.firing() && may_resolve(news, issue.fault))
         (at->first.second == news.run ? own : earlier).push_back(&issue);
   if (own.empty() && earlier.empty()) return;
+  const auto goes_on = [&](const Issue& issue) {  // the next attempt is under way
+    return !issue.fault.again.empty() && news.attempt > issue.fault.failed_attempts;
+  };
   if (news.well) {
     for (Issue* issue : own) resolve(*issue, End::kRecovered, now);
     for (Issue* issue : earlier) resolve(*issue, End::kLaterRun, now);
     return;
   }
+  if (news.attempt_well)
+    for (Issue* issue : own)
+      if (goes_on(*issue)) resolve(*issue, End::kRecovered, now);
   if (!news.iteration || !news.running) return;
   Progress& p = progress_[id];
   const bool advanced = p.last && *news.iteration > *p.last;
@@ -521,9 +555,12 @@ void AlertBook::follow(const RunNews& news, TimeNs now) {
   if (p.since_ns == kNoTime || now < p.since_ns) p.since_ns = now;
   p.seen_ns = now;
   for (Issue* issue : earlier) resolve(*issue, End::kLaterRun, now);
+  // An attempt that comes further than all before has made progress.
+  for (Issue* issue : own)
+    if (issue->firing() && goes_on(*issue)) resolve(*issue, End::kRecovered, now);
   if (now - p.since_ns < kRecoveredAfter) return;
   for (Issue* issue : own)
-    if (stops_run(issue->fault)) resolve(*issue, End::kRecovered, now);
+    if (issue->firing() && stops_run(issue->fault)) resolve(*issue, End::kRecovered, now);
 }
 
 // ---- what people do
@@ -606,6 +643,7 @@ void AlertBook::end_silence(Issue& issue, TimeNs now) {
 void AlertBook::remind(Issue& issue, TimeNs now) {
   const TimeNs every = options_.remind_every_ns;
   if (every <= 0 || !issue.handling.acknowledged_by.empty() || silent(issue, now)) return;
+  if (!issue.fault.again.empty()) return;  // the last attempt's failure calls
   const bool due = std::ranges::any_of(issue.deliveries, [&](const auto& one) {
     const Route* r = route(one.first);
     return r && !r->groups && one.second.state == Delivery::State::kSent && one.second.made_ns != kNoTime &&

@@ -63,7 +63,9 @@ struct RunNews {
   uint32_t run = 0;
   bool running = false, well = false;  // well: it ended as planned
   std::optional<int64_t> iteration;
-  std::string user = {};  // the only source: "user 1000"; empty: root or the kernel too
+  std::string user = {};      // the only source: "user 1000"; empty: root or the kernel too
+  uint32_t attempt = 0;       // the latest attempt of a job that runs again, from 1; 0: no such job
+  bool attempt_well = false;  // this attempt ended well
 };
 
 class AlertBook {
@@ -71,6 +73,8 @@ class AlertBook {
   // A run that continues this long after its crash or hang has recovered; earlier progress may be its last
   // lines.
   static constexpr TimeNs kRecoveredAfter = 120 * kNsPerSecond;
+  // A crash of an attempt waits so long for the decision whether another one follows; it is one message then.
+  static constexpr TimeNs kDecisionWithin = 60 * kNsPerSecond;
   // Interval at which a growing storm is sent again.
   static constexpr TimeNs kStormEvery = 60 * kNsPerSecond;
   static constexpr size_t kIssuesMax = 20'000;  // twice the runs in the index
@@ -115,6 +119,9 @@ class AlertBook {
   const std::map<int64_t, Window>& windows() const { return windows_; }   // by id
   const BookOptions& options() const { return options_; }
   std::vector<const Issue*> firing() const;
+  // Runs with a crash that waits for a decision: update() is due each second.
+  using RunId = std::pair<std::string, uint32_t>;
+  const std::map<RunId, TimeNs>& undecided() const { return undecided_; }
   size_t firing_count() const { return firing_.size(); }
 
   struct Counts {
@@ -126,7 +133,6 @@ class AlertBook {
   const Counts& counts() const { return counts_; }
 
  private:
-  using RunId = std::pair<std::string, uint32_t>;
   struct Progress {
     std::optional<int64_t> first, last;
     TimeNs since_ns = kNoTime, seen_ns = kNoTime;  // of the first advance in a row, and of the last
@@ -143,6 +149,8 @@ class AlertBook {
     StormGate& of(const Fault& fault) { return is_grave(fault) ? grave : others; }
   };
 
+  bool awaits_decision(const RunId& run, const Issue* open, const Fault& fault, TimeNs now);
+  void update_open(Issue& issue, const Fault& fault, TimeNs now);
   Issue* open_issue(const RunId& run);
   const Issue* last_closed(const RunId& run) const;
   void fire(Issue& issue, const Fault& fault, TimeNs now);
@@ -178,6 +186,7 @@ class AlertBook {
   std::map<std::string, Gates> gates_;  // by receiver
   std::map<std::string, Storm> storms_;
   std::map<RunId, Progress> progress_;
+  std::map<RunId, TimeNs> undecided_;  // since when
   std::set<RunId> running_;
   BookChanges changes_;
   Counts counts_;

@@ -36,7 +36,7 @@ bool differs(const Fault& a, const Fault& b) {
          std::abs(a.confidence - b.confidence) >= kConfidenceNews;
 }
 
-Brief brief_of(const Fault& f) { return {f.title, where_of(f), f.action, f.confidence}; }
+Brief brief_of(const Fault& f) { return {f.title, where_of(f), f.action, f.confidence, f.again}; }
 
 std::string change_of(const Brief& before, const Fault& now) {
   const Brief after = brief_of(now);
@@ -52,6 +52,7 @@ std::string change_of(const Brief& before, const Fault& now) {
   if (std::abs(before.confidence - after.confidence) >= kConfidenceNews)
     add("confidence", fmt::format("{:.0f} %", 100 * before.confidence),
         fmt::format("{:.0f} %", 100 * after.confidence));
+  if (before.again != after.again) out += (out.empty() ? "" : "; ") + after.again;
   return out;
 }
 

@@ -15,7 +15,7 @@ std::string issue_key(const Fault& fault);
 bool is_grave(const Fault& fault);
 // Whether a person must be notified of the first fault before the second.
 bool graver(const Fault& a, const Fault& b);
-// Whether a person would read the two as different news.
+// Whether a person would read the two as different news, apart from attempts of the job.
 bool differs(const Fault& a, const Fault& b);
 Brief brief_of(const Fault& fault);
 // "title NCCL timeout -> GPU lost; where node-1 -> node-2; confidence 60 % -> 90 %"; empty: none of these

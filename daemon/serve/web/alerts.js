@@ -10,7 +10,7 @@ const DEEDS = [["acknowledge", "Acknowledge", "No reminder is sent any more"],
 
 function stateOf(alert) {
   if (alert.state !== "firing") return ["over ", since(alert.resolved_ns), ": ", alert.end];
-  const out = ["fires ", since(alert.since_ns)];
+  const out = ["fires ", since(alert.since_ns), alert.again ? [", ", bdi(alert.again)] : ""];
   if (alert.acknowledged_by) out.push(", acknowledged by ", bdi(alert.acknowledged_by), " ", since(alert.acknowledged_ns));
   if (alert.silent_until_ns) out.push(", silent until " + stamp(alert.silent_until_ns), alert.silenced_by ? [" by ", bdi(alert.silenced_by)] : "");
   return out;

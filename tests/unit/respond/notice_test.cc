@@ -59,6 +59,24 @@ std::string file_text(const std::string& path) {
 
 }  // namespace
 
+BOOST_AUTO_TEST_SUITE(notice_of_attempts)
+
+BOOST_AUTO_TEST_CASE(a_message_says_whether_the_job_runs_again) {
+  Issue issue = sample();
+  issue.fault.failed_attempts = 1;
+  issue.fault.again = "runs again without node-3 (attempt 2 of 4)";
+  const std::string about = "job llama 70b run 2: GPU has fallen off the bus on node-3 (device 4) (95 %); ";
+  BOOST_CHECK_EQUAL(values(issue).at("summary"), about + issue.fault.again);
+  BOOST_CHECK_EQUAL(json::parse(webhook_body(issue, values(issue)))["again"].get<std::string>(),
+                    issue.fault.again);
+  issue.fault.again.clear();
+  issue.fault.failed_attempts = 3;
+  BOOST_CHECK_EQUAL(values(issue).at("summary"), about + "not started again after attempt 3");
+  BOOST_CHECK(json::parse(webhook_body(issue, values(issue)))["again"].is_null());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
 BOOST_AUTO_TEST_SUITE(notice)
 
 BOOST_AUTO_TEST_CASE(a_message_names_the_fault_the_line_and_the_command) {

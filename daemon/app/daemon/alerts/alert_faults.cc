@@ -80,6 +80,15 @@ bool is_of_host(const Diagnosis& d) {
          std::ranges::any_of(d.evidence, [](const Evidence& e) { return !e.file.empty() && !e.uid; });
 }
 
+void add_attempts(const RunVerdict& of_run, alert::Fault& out) {
+  if (!of_run.attempts) return;
+  const JobAttempts& a = *of_run.attempts;
+  const bool runs = a.state == AttemptState::kRuns && of_run.running;  // else it was killed with its job
+  out.undecided = runs || a.state == AttemptState::kWell;
+  out.failed_attempts = out.undecided ? a.attempt - 1 : a.attempt;
+  if (!of_run.next_is_late) out.again = runs_again(a);
+}
+
 }  // namespace
 
 alert::Fault fault_of(const RunVerdict& of_run) {
@@ -114,6 +123,7 @@ alert::Fault fault_of(const RunVerdict& of_run) {
   out.line = first_line(d);
   out.owner = of_run.owner;
   out.user = of_run.user;
+  add_attempts(of_run, out);
   return out;
 }
 

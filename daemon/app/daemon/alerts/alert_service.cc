@@ -258,12 +258,17 @@ void AlertService::restored() {
 
 // Follows jobs with an issue, which may continue or run again.
 void AlertService::follow_runs() {
+  for (const auto& [run, since] : book_.undecided()) options_.verdicts->look_at(run.first, run.second);
   if (following_ || book_.firing_count() == 0 || !options_.engine) return;
   if (followed_ns_ != kNoTime && mono() - followed_ns_ < kFollowEvery) return;
   followed_ns_ = mono();
   following_ = true;
   const auto names = std::make_shared<std::set<std::string>>();
-  for (const alert::Issue* issue : book_.firing()) names->insert(issue->fault.job);
+  for (const alert::Issue* issue : book_.firing()) {
+    names->insert(issue->fault.job);
+    // A decision about another attempt is no event of its own.
+    if (!issue->fault.again.empty()) options_.verdicts->look_at(issue->fault.job, issue->fault.run);
+  }
   const auto news = std::make_shared<std::vector<alert::RunNews>>();
   options_.engine->query(
       [names, news](LiveJobs& live, TimeNs) {
@@ -271,7 +276,8 @@ void AlertService::follow_runs() {
           if (names->contains(job.id))
             news->push_back({job.id, job.run, job.state == JobState::kRunning,
                              job.well && job.state != JobState::kRunning, job.iteration,
-                             live.whose_word(job.id)});
+                             live.whose_word(job.id), job.attempts ? job.attempts->attempt : 0,
+                             job.attempts && job.attempts->state == AttemptState::kWell});
       },
       [this, news] {
         following_ = false;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/jobs/job_attempts.h"
 #include "model/verdict.h"
 #include "records/records.h"
 
@@ -17,9 +18,12 @@ struct RunVerdict {
   bool known = true;    // the records have diagnoses of the run
   bool settled = true;  // false: a change of the verdict waits for its announcement
   std::optional<Verdict> verdict;
-  std::set<std::string> refuted;  // ids of diagnoses
-  std::string owner;              // owner of the job: "user 1000", "host gpu-7"; empty: unknown
-  std::string user;               // the job's only writer: "user 1000"; empty: unknown, or several
+  std::set<std::string> refuted;             // ids of diagnoses
+  std::string owner;                         // owner of the job: "user 1000", "host gpu-7"; empty: unknown
+  std::optional<JobAttempts> attempts = {};  // of a job that runs again
+  bool running = false;                      // only known with `attempts`
+  bool next_is_late = false;                 // another attempt was announced, and did not begin in time
+  std::string user;                          // the job's only writer: "user 1000"; empty: unknown, or several
 };
 
 // `of_run`: all diagnoses of a run, newest first.

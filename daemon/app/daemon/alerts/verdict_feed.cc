@@ -6,7 +6,8 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kRunsAtOnce = 64;  // limit that lets other disk work continue in between
+constexpr size_t kRunsAtOnce = 64;                  // limit that lets other disk work continue in between
+constexpr TimeNs kNextWithin = 600 * kNsPerSecond;  // for the next attempt of a run that ended
 
 }  // namespace
 
@@ -77,11 +78,14 @@ void VerdictFeed::add_owners(std::shared_ptr<std::vector<RunVerdict>> verdicts) 
   const auto done = [this, verdicts] { publish(*verdicts); };
   if (!engine_) return done();
   engine_->query(
-      [verdicts](LiveJobs& live, TimeNs) {
+      [verdicts](LiveJobs& live, TimeNs now) {
         for (RunVerdict& v : *verdicts)
           if (v.verdict) {
             v.owner = live.owner_of_job(v.job);
             v.user = live.user_of_job(v.job);
+            v.attempts = live.attempts_of_job(v.job, v.run);
+            v.running = v.attempts && live.runs(v.job);
+            v.next_is_late = v.attempts && !v.running && now - v.attempts->at_ns > kNextWithin;
           }
       },
       done);

@@ -57,6 +57,8 @@ json issue_json(const alert::Issue& i, const Waiting& waiting) {
           {"severity", alert::to_string(i.severity)},
           {"where", text_or_null(alert::where_of(i.fault))},
           {"owner", text_or_null(i.fault.user)},
+          {"again", text_or_null(i.fault.again)},
+          {"failed_attempts", i.fault.failed_attempts},
           {"acknowledged_by", text_or_null(i.handling.acknowledged_by)},
           {"acknowledged_ns", time_or_null(i.handling.acknowledged_ns)},
           {"silenced_by", text_or_null(i.handling.silenced_by)},

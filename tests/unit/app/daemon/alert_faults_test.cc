@@ -48,6 +48,37 @@ std::string chosen(const std::vector<Verdict>& rows) {
 
 BOOST_AUTO_TEST_SUITE(alert_faults)
 
+BOOST_AUTO_TEST_CASE(an_attempt_is_decided_once_it_or_its_job_has_ended) {
+  using State = AttemptState;
+  const struct {
+    const char* what;
+    State state;
+    bool running, late;
+    uint32_t failed;
+    bool undecided;
+    const char* again;
+  } kCases[] = {
+      {"it runs", State::kRuns, true, false, 1, true, ""},
+      {"it was killed with its job", State::kRuns, false, false, 2, false, ""},
+      {"another follows", State::kAgain, true, false, 2, false, "runs again as it is (attempt 3 of 4)"},
+      {"another follows in a later run", State::kAgain, false, false, 2, false,
+       "runs again as it is (attempt 3 of 4)"},
+      {"the next one never came", State::kAgain, false, true, 2, false, ""},
+      {"it was the last one", State::kStop, true, false, 2, false, ""},
+      {"it ended well", State::kWell, true, false, 1, true, ""},
+  };
+  for (const auto& c : kCases) {
+    RunVerdict v = run_verdict({row_of("a", .9, true)});
+    v.attempts = JobAttempts{2, 4, {}, c.state, "as it is", 0};
+    v.running = c.running;
+    v.next_is_late = c.late;
+    const alert::Fault f = app::fault_of(v);
+    BOOST_TEST(f.failed_attempts == c.failed, c.what);
+    BOOST_TEST(f.undecided == c.undecided, c.what);
+    BOOST_TEST(f.again == c.again, c.what);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_standing_verdict_is_chosen) {
   using Rows = std::vector<Verdict>;
   const struct {

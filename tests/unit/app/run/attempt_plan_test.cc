@@ -86,7 +86,7 @@ AgreedDecision decision() {
   d.attempt.status = 1;
   d.attempt.headline = "GPU has \"fallen\" off \x1b[31m";
   d.attempt.confidence = 0.875;
-  d.attempt.lost_ns = 7 * kSecond;
+  d.attempt.lost_ns = 7 * kPlanSecond;
   d.attempt.leaves_out = {"n1"};
   d.attempt.to = 17;
   d.attempt.failure.root = "a.b: c";
