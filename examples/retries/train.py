@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A training loop that fails in six ways on purpose, for `culprit run --retries`:
+"""A training loop that fails in seven ways on purpose, for `culprit run --retries`:
 
   import     a module is missing: no attempt helps
   reset      a peer resets the connection in the first attempt
