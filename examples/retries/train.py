@@ -40,7 +40,8 @@ def fail(kind: str, step: int, attempt: int) -> None:
         raise urllib.error.HTTPError("https://hub.example/part-3", 503, "Service Unavailable", Message(),
                                      None)
     if kind == "away":
-        raise ConnectionError(f"HTTPConnectionPool(host='127.0.0.1', port={sys.argv[3]}): Max retries exceeded "
+        raise ConnectionError(f"HTTPConnectionPool(host='127.0.0.1', port={sys.argv[3]}): Max retries "
+                              "exceeded "
                               "with url: /part-3 (Caused by NewConnectionError('Connection refused'))")
     if kind == "hang":
         time.sleep(3600)

@@ -51,6 +51,12 @@ std::optional<std::string> announced_verdict(const Announcer& announcer) {
   return announcer.verdict().empty() ? std::nullopt : std::optional(announcer.verdict());
 }
 
+void note_attempts(std::optional<JobAttempts> attempts, TimeNs now, LiveJobSummary& of) {
+  if (!attempts) return;
+  attempts->at_ns = now;
+  of.attempts = std::move(attempts);
+}
+
 }  // namespace
 
 LiveJob::LiveJob(std::string id, uint32_t run, const Parts& parts)
@@ -115,19 +121,13 @@ void LiveJob::settle(TimeNs now) {
 void LiveJob::ingest_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now) {
   note(stream, piece, now);
   if (piece.gap) sources_.ingest_gap(stream, piece, now);
-  note_attempts(std::move(batch.attempts), now);
+  note_attempts(std::move(batch.attempts), now, summary_);
   sources_.ingest_trace(stream, batch, now);
   reported_end_ = reported_end_ || batch.ends;
   reported_failure_ = reported_failure_ || batch.failed;
   reported_success_ = reported_success_ || batch.succeeded;
   vouched_ = vouched_ || (batch.succeeded && is_trusted(stream.info, options_.uid));
   if (batch.ends) due.end_ns = now + kLastWords;
-}
-
-void LiveJob::note_attempts(std::optional<JobAttempts> attempts, TimeNs now) {
-  if (!attempts) return;
-  attempts->at_ns = now;
-  summary_.attempts = std::move(attempts);
 }
 
 void LiveJob::keep_out(Principal user, const LiveStream& stream, const Piece& piece) {
@@ -156,7 +156,7 @@ void LiveJob::ingest_remote(const std::string& host, core::Input input, TimeNs a
     for (const logs::WriterKey& writer : lines->batch->writers) agents_.note_host(host, writer.host);
   if (auto* finding = std::get_if<core::FindingInput>(&input)) finding->agent = host;
   if (const auto* event = std::get_if<core::EventInput>(&input))
-    note_attempts(attempts_of(event->event, at), at);
+    note_attempts(attempts_of(event->event, at), at, summary_);
   dirty_ = true;
   if (std::holds_alternative<core::FlightInput>(input) || std::holds_alternative<detect::RankExited>(input))
     due.urgent = true;

@@ -107,7 +107,6 @@ class LiveJob final : public RoutedJob {
   const JobStreams& streams() const { return streams_; }
   const Report& report() const { return report_; }
   LiveJobSummary summary() const;
-  const std::optional<JobAttempts>& attempts() const { return summary_.attempts; }
   // Called after each input: stores how far the run has come by then.
   void note_step(TimeNs at);
   JobCounters counters(TimeNs now) const;
@@ -145,7 +144,6 @@ class LiveJob final : public RoutedJob {
 
  private:
   void note(const LiveStream& stream, const Piece& piece, TimeNs now);
-  void note_attempts(std::optional<JobAttempts> attempts, TimeNs now);
   void close(TimeNs now, std::vector<LiveEvent>& out);
   void on_owner(const std::optional<std::string>& before);
   void use_kinds(std::vector<uint64_t> kinds);

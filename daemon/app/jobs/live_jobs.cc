@@ -173,15 +173,12 @@ std::string LiveJobs::user_of_job(const std::string& job) const {
   return name.starts_with("user ") ? name : "";
 }
 
-std::optional<JobAttempts> LiveJobs::attempts_of_job(const std::string& job, uint32_t run) const {
+std::optional<LiveJobs::AttemptsOfRun> LiveJobs::attempts_of_job(const std::string& job, uint32_t run) const {
   const auto known = impl_->jobs.find(job);
   if (known == impl_->jobs.end() || known->second->run() != run) return std::nullopt;
-  return known->second->attempts();
-}
-
-bool LiveJobs::runs(const std::string& job) const {
-  const auto known = impl_->jobs.find(job);
-  return known != impl_->jobs.end() && known->second->running();
+  auto attempts = known->second->summary().attempts;
+  return attempts ? std::optional(AttemptsOfRun{std::move(*attempts), known->second->running()})
+                  : std::nullopt;
 }
 
 std::vector<LiveJobSummary> LiveJobs::jobs() const {
@@ -277,10 +274,11 @@ void LiveJobs::reload_rules(std::shared_ptr<rules::Ruleset> rules) {
   impl_->parsing.use(impl_->options.rules.get(), impl_->options.zone);
 }
 
-void LiveJobs::change(const detect::StallOptions& hang, TimeNs ended_after_ns) {
+void LiveJobs::change(const detect::StallOptions& hang, TimeNs ended_after_ns, uint64_t memory_max) {
   CULPRIT_CHECK(impl_->owner.here());
   impl_->options.hang = hang;
   impl_->options.ended_after_ns = ended_after_ns;
+  impl_->options.memory_max = memory_max;
   for (auto& [id, job] : impl_->jobs) job->set_hang(hang);
 }
 
@@ -290,8 +288,6 @@ void LiveJobs::set_capture(const CapturePlan& plan) {
 }
 
 void LiveJobs::set_healthy(std::vector<std::string> jobs) { impl_->options.healthy = std::move(jobs); }
-
-void LiveJobs::set_memory(uint64_t bytes_max) { impl_->options.memory_max = bytes_max; }
 
 std::vector<std::string> LiveJobs::drain_notices(TimeNs now) {
   std::vector<std::string> out;

@@ -165,8 +165,11 @@ class LiveJobs {
   // The only user who writes for the job, on all hosts: "user 1000"; empty: several users, or unknown.
   std::string user_of_job(const std::string& job) const;
   // The attempts of this run of the job; nothing: it is not known, or not one that runs again.
-  std::optional<JobAttempts> attempts_of_job(const std::string& job, uint32_t run) const;
-  bool runs(const std::string& job) const;  // false: ended, or unknown
+  struct AttemptsOfRun {
+    JobAttempts attempts;
+    bool running = false;
+  };
+  std::optional<AttemptsOfRun> attempts_of_job(const std::string& job, uint32_t run) const;
   // The user who is the only source of the job's progress: no process is seen in the job's control group, and
   // no source is root's. Empty: there are other sources.
   std::string whose_word(const std::string& job) const;
@@ -192,12 +195,11 @@ class LiveJobs {
   // Applies to later data. Earlier findings remain if a rule of the same id and text exists; the next report
   // shows the change.
   void reload_rules(std::shared_ptr<rules::Ruleset> rules);
-  // Changes the other reloadable options, also for running jobs.
-  void change(const detect::StallOptions& hang, TimeNs ended_after_ns);
+  // Changes other reloadable options, also for running jobs. `memory_max`: see LiveOptions.
+  void change(const detect::StallOptions& hang, TimeNs ended_after_ns, uint64_t memory_max);
   void set_capture(const CapturePlan& plan);
   // Sets the ids of healthy jobs, for jobs that end from now on.
   void set_healthy(std::vector<std::string> jobs);
-  void set_memory(uint64_t bytes_max);  // see LiveOptions::memory_max
   // Informs all engines that a rule's function took too long (core::RuleOverran).
   void overran(const std::string& rule);
   size_t running() const;

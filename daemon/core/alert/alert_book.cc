@@ -34,6 +34,23 @@ bool ends_run(const Fault& fault) { return fault.symptom == "crash" || fault.sym
 // With one of these symptoms the run stands still, so progress ends the issue.
 bool stops_run(const Fault& fault) { return ends_run(fault) || fault.symptom == "hang"; }
 
+// A user's claim resolves only issues from the user's own job, and none from the kernel or root.
+bool may_resolve(const RunNews& news, const Fault& fault) {
+  return news.user.empty() || (!fault.of_host && (fault.user.empty() || fault.user == news.user));
+}
+
+// The failure of the last attempt is a new message, also to those who acknowledged an earlier attempt's.
+bool is_last_failure(const Fault& before, const Fault& now) {
+  const bool was_last = !before.again.empty() && now.again.empty() && !now.undecided;
+  return was_last && now.failed_attempts >= before.failed_attempts;
+}
+
+// Until it is decided whether another attempt follows, the last decision is shown.
+Fault shown_after(const Fault& before, Fault now) {
+  if (now.undecided) now.again = before.again, now.failed_attempts = before.failed_attempts;
+  return now;
+}
+
 }  // namespace
 
 bool Route::wants(const Fault& fault) const {
@@ -152,18 +169,6 @@ bool AlertBook::awaits_decision(const RunId& run, const Issue* open, const Fault
   return now - undecided_.try_emplace(run, now).first->second < kDecisionWithin;
 }
 
-// The failure of the last attempt is a new message, also to those who acknowledged an earlier attempt's.
-void AlertBook::update_open(Issue& issue, const Fault& fault, TimeNs now) {
-  const bool was_last = !issue.fault.again.empty() && fault.again.empty() && !fault.undecided;
-  if (was_last && fault.failed_attempts >= issue.fault.failed_attempts) return fire(issue, fault, now);
-  Fault shown = fault;
-  if (fault.undecided) {
-    shown.again = issue.fault.again;
-    shown.failed_attempts = issue.fault.failed_attempts;
-  }
-  revise(issue, shown, now);
-}
-
 void AlertBook::update(const std::string& job, uint32_t run, const std::optional<Fault>& fault, End why,
                        TimeNs now) {
   const RunId id(job, run);
@@ -179,8 +184,9 @@ void AlertBook::update(const std::string& job, uint32_t run, const std::optional
     return;
   }
   if (open) {
-    if (!awaits_decision(id, open, *fault, now)) update_open(*open, *fault, now);
-    return;
+    if (awaits_decision(id, open, *fault, now)) return;
+    return is_last_failure(open->fault, *fault) ? fire(*open, *fault, now)
+                                                : revise(*open, shown_after(open->fault, *fault), now);
   }
   // The verdict of a recovered run remains; only a different verdict is news.
   if (const Issue* closed = last_closed(id)) {
@@ -516,11 +522,6 @@ void AlertBook::on_runs(const std::vector<RunNews>& runs, TimeNs now) {
     follow(news, now);
   }
   std::erase_if(progress_, [&](const auto& one) { return !running_.contains(one.first); });
-}
-
-// A user's claim resolves only issues from the user's own job, and none from the kernel or root.
-bool AlertBook::may_resolve(const RunNews& news, const Fault& fault) {
-  return news.user.empty() || (!fault.of_host && (fault.user.empty() || fault.user == news.user));
 }
 
 void AlertBook::follow(const RunNews& news, TimeNs now) {

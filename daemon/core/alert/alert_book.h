@@ -122,7 +122,6 @@ class AlertBook {
   // Runs with a crash that waits for a decision: update() is due each second.
   using RunId = std::pair<std::string, uint32_t>;
   const std::map<RunId, TimeNs>& undecided() const { return undecided_; }
-  size_t firing_count() const { return firing_.size(); }
 
   struct Counts {
     uint64_t issues = 0;    // since the start
@@ -150,7 +149,6 @@ class AlertBook {
   };
 
   bool awaits_decision(const RunId& run, const Issue* open, const Fault& fault, TimeNs now);
-  void update_open(Issue& issue, const Fault& fault, TimeNs now);
   Issue* open_issue(const RunId& run);
   const Issue* last_closed(const RunId& run) const;
   void fire(Issue& issue, const Fault& fault, TimeNs now);
@@ -174,7 +172,6 @@ class AlertBook {
   void tick_issue(Issue& issue, TimeNs now);
   void forget_old(TimeNs now);
   void follow(const RunNews& news, TimeNs now);
-  static bool may_resolve(const RunNews& news, const Fault& fault);
   const Route* route(const std::string& name) const;
   void note(const Issue& issue);
 

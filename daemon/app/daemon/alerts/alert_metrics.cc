@@ -11,7 +11,7 @@ double figure(uint64_t n) { return static_cast<double>(n); }
 void about_alerts(serve::MetricsText& m, const AlertService& alerts) {
   const alert::AlertBook::Counts& c = alerts.book().counts();
   m.gauge("culprit_alerts_firing", "Issues that fire, storms among them.")
-      .value(figure(alerts.book().firing_count()));
+      .value(figure(alerts.book().firing().size()));
   m.counter("culprit_alerts_issues_total", "Issues that began to fire.").value(figure(c.issues));
   m.counter("culprit_alerts_held_total", "Alerts that were not sent at once, by receiver and issue.")
       .value(figure(c.silenced), {{"for", "maintenance"}})

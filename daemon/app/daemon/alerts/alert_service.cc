@@ -259,7 +259,7 @@ void AlertService::restored() {
 // Follows jobs with an issue, which may continue or run again.
 void AlertService::follow_runs() {
   for (const auto& [run, since] : book_.undecided()) options_.verdicts->look_at(run.first, run.second);
-  if (following_ || book_.firing_count() == 0 || !options_.engine) return;
+  if (following_ || book_.firing().size() == 0 || !options_.engine) return;
   if (followed_ns_ != kNoTime && mono() - followed_ns_ < kFollowEvery) return;
   followed_ns_ = mono();
   following_ = true;
@@ -519,7 +519,7 @@ void AlertService::kick(const AlertConfig& receiver, bool otlp) {
     order.messages.push_back(std::move(m));
     order.messages.back().change = change_of(order.messages.back());
   }
-  const bool is_firing = !otlp && receiver.type == AlertType::kAlertmanager && book_.firing_count() > 0;
+  const bool is_firing = !otlp && receiver.type == AlertType::kAlertmanager && book_.firing().size() > 0;
   if (order.messages.empty() && !is_firing) return;
   Channel* own = channel(receiver.name);
   if (!own) return;

@@ -83,8 +83,8 @@ void VerdictFeed::add_owners(std::shared_ptr<std::vector<RunVerdict>> verdicts) 
           if (v.verdict) {
             v.owner = live.owner_of_job(v.job);
             v.user = live.user_of_job(v.job);
-            v.attempts = live.attempts_of_job(v.job, v.run);
-            v.running = v.attempts && live.runs(v.job);
+            if (auto known = live.attempts_of_job(v.job, v.run))
+              v.attempts = std::move(known->attempts), v.running = known->running;
             v.next_is_late = v.attempts && !v.running && now - v.attempts->at_ns > kNextWithin;
           }
       },

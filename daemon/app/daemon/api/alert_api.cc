@@ -104,7 +104,7 @@ json alert_status(const AlertService& alerts) {
       held += d.state == alert::Delivery::State::kHeld;
       silent += d.state == alert::Delivery::State::kSilent;
     }
-  return {{"firing", alerts.book().firing_count()},
+  return {{"firing", alerts.book().firing().size()},
           {"held_by_storms", held},
           {"held_silent", silent},
           {"waiting", alerts.outbox().pending()},

@@ -249,7 +249,7 @@ void find_live(FoundReport& found, const serve::JobRun& of, LiveJobs& live, Time
   if (found.run && of.run.value_or(*found.run) == *found.run) {
     found.report = live.report(of.job, now);
     found.settled = live.settled(of.job);
-    found.attempts = live.attempts_of_job(of.job, *found.run);
+    if (auto known = live.attempts_of_job(of.job, *found.run)) found.attempts = std::move(known->attempts);
   } else {
     found.run = of.run;
   }

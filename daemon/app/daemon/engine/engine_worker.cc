@@ -105,10 +105,9 @@ void EngineWorker::reload(const Config& config, std::shared_ptr<rules::Ruleset> 
   query([rules = std::move(rules), hang, healthy = config.collector.healthy,
          ended = config.jobs.ended_after_ns, capture = capture_plan(config), memory](LiveJobs& live, TimeNs) {
     live.reload_rules(rules);
-    live.change(hang, ended);
+    live.change(hang, ended, memory);
     live.set_capture(capture);
     live.set_healthy(healthy);
-    live.set_memory(memory);
   });
 }
 

@@ -30,7 +30,10 @@ const Refused kRefused[] = {
     {R"("attempt":2,"of":4,"state":"paused")"},
 };
 
-std::optional<JobAttempts> of_job(const LiveJobs& jobs) { return jobs.attempts_of_job("j", 0); }
+std::optional<JobAttempts> of_job(const LiveJobs& jobs) {
+  const auto known = jobs.attempts_of_job("j", 0);
+  return known ? std::optional(known->attempts) : std::nullopt;
+}
 
 }  // namespace
 

@@ -22,44 +22,44 @@ std::vector<EngineHolder> all_of(const char* owner, JobOrigin origin = JobOrigin
   return out;
 }
 
-const JobClaim kAlice{"user 1", JobOrigin::kClaimed, 1000};
-const JobClaim kMallory{"user 2", JobOrigin::kClaimed, 1000};
+const JobClaim kAliceClaim{"user 1", JobOrigin::kClaimed, 1000};
+const JobClaim kMalloryClaim{"user 2", JobOrigin::kClaimed, 1000};
 
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(job_shares)
 
 BOOST_AUTO_TEST_CASE(a_user_with_all_engines_gives_one_to_another_user) {
-  BOOST_TEST(gives_way(all_of("user 2"), kAlice, kSlots).value() == 0u);
+  BOOST_TEST(gives_way(all_of("user 2"), kAliceClaim, kSlots).value() == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(a_user_with_all_engines_gets_no_more) {
-  BOOST_TEST(!gives_way(all_of("user 2"), kMallory, kSlots));
+  BOOST_TEST(!gives_way(all_of("user 2"), kMalloryClaim, kSlots));
 }
 
 BOOST_AUTO_TEST_CASE(a_user_gets_no_more_than_an_even_share) {
   auto holders = all_of("user 2");
   for (size_t i = 0; i < kSlots / 2; ++i) {
-    const auto victim = gives_way(holders, kAlice, kSlots);
+    const auto victim = gives_way(holders, kAliceClaim, kSlots);
     BOOST_REQUIRE(victim);
     BOOST_TEST(holders[*victim].owner == "user 2");
     holders[*victim] = holder("user 1", 2000);
   }
-  BOOST_TEST(!gives_way(holders, kAlice, kSlots));
-  BOOST_TEST(!gives_way(holders, kMallory, kSlots));
+  BOOST_TEST(!gives_way(holders, kAliceClaim, kSlots));
+  BOOST_TEST(!gives_way(holders, kMalloryClaim, kSlots));
 }
 
 BOOST_AUTO_TEST_CASE(of_the_largest_user_the_least_known_job_goes_then_the_longest_silent_one) {
   auto holders = all_of("user 2", JobOrigin::kWatched);
   holders[3].origin = holders[5].origin = JobOrigin::kClaimed;
   holders[5].last_ns = 50;
-  BOOST_TEST(gives_way(holders, kAlice, kSlots).value() == 5u);
+  BOOST_TEST(gives_way(holders, kAliceClaim, kSlots).value() == 5u);
 }
 
 BOOST_AUTO_TEST_CASE(the_largest_user_gives_way_before_a_smaller_one) {
   auto holders = all_of("user 2");
   holders[0] = holders[1] = holders[2] = holder("user 3", 1);
-  BOOST_TEST(holders[gives_way(holders, kAlice, kSlots).value()].owner == "user 2");
+  BOOST_TEST(holders[gives_way(holders, kAliceClaim, kSlots).value()].owner == "user 2");
 }
 
 BOOST_AUTO_TEST_CASE(a_job_that_the_kernel_shows_goes_before_a_claimed_one_of_its_user) {
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(a_job_that_the_kernel_shows_goes_before_a_claimed_one_of_it
 BOOST_AUTO_TEST_CASE(names_under_many_uids_give_way_to_a_watched_job) {
   std::vector<EngineHolder> holders;
   for (size_t i = 0; i < kSlots; ++i) holders.push_back(holder(std::to_string(i).c_str(), 100));
-  BOOST_TEST(!gives_way(holders, kAlice, kSlots));
+  BOOST_TEST(!gives_way(holders, kAliceClaim, kSlots));
   BOOST_TEST(gives_way(holders, {"user 1", JobOrigin::kWatched, 1000}, kSlots).has_value());
 }
 
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(a_user_within_its_share_keeps_its_job) {
 BOOST_AUTO_TEST_CASE(an_idle_job_gives_way_to_anyone_of_its_rank) {
   auto holders = all_of("user 2", JobOrigin::kWatched);
   holders[7].idle = true;
-  BOOST_TEST(!gives_way(holders, kMallory, kSlots));
+  BOOST_TEST(!gives_way(holders, kMalloryClaim, kSlots));
   BOOST_TEST(gives_way(holders, {"user 2", JobOrigin::kWatched, 1000}, kSlots).value() == 7u);
   BOOST_TEST(gives_way(holders, {"user 1", JobOrigin::kWatched, 1000}, kSlots).value() == 7u);
 }

@@ -694,10 +694,10 @@ BOOST_AUTO_TEST_CASE(the_storm_of_a_removed_receiver_is_over) {
   l.verdict(fault("j"), 1);
   l.verdict(fault("k"), 1);
   expect(l.at(2), {"a firing j", "a firing storm of 1"});
-  BOOST_CHECK_EQUAL(l.book.firing_count(), 3);
+  BOOST_CHECK_EQUAL(l.book.firing().size(), 3);
   l.book.set_options(Listener::options({everything("b")}, 1));
   expect(l.at(3), {});
-  BOOST_CHECK_EQUAL(l.book.firing_count(), 2);
+  BOOST_CHECK_EQUAL(l.book.firing().size(), 2);
   for (const Issue* issue : l.book.firing()) BOOST_CHECK_EQUAL(issue->storm, "");
 }
 
