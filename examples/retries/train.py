@@ -41,8 +41,7 @@ def fail(kind: str, step: int, attempt: int) -> None:
                                      None)
     if kind == "away":
         raise ConnectionError(f"HTTPConnectionPool(host='127.0.0.1', port={sys.argv[3]}): Max retries "
-                              "exceeded "
-                              "with url: /part-3 (Caused by NewConnectionError('Connection refused'))")
+                              "exceeded with url: /part-3 (Caused by NewConnectionError('refused'))")
     if kind == "hang":
         time.sleep(3600)
 

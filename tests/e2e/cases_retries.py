@@ -103,9 +103,9 @@ def retries_begin_when_the_service_answers_again(context: Context) -> str:
     rows = attempts(runs)
     need(started.returncode == 0 and len(rows) == 2 and not got, f"{started.returncode}: {words[-900:]}")
     need(f"127.0.0.1:{port} answers again" in words, words[-900:])
-    after = rows[1]["begin_ns"] / 1e9 - answered
-    return f"attempt 2 begins {after:.1f} s after the probe that was answered, " \
-           f"{(rows[1]['begin_ns'] - rows[0]['end_ns']) / 1e9:.0f} s after the failure"
+    begins = rows[1]["begin_ns"] / 1e9
+    return f"attempt 2 begins {begins - answered:.1f} s after the probe that was answered, " \
+           f"{begins - rows[0]['end_ns'] / 1e9:.0f} s after the failure"
 
 
 @case

@@ -30,13 +30,11 @@ CONDITIONS = {"type": "array", "items": schema_of({"type": {"const": "Disruption
 POD_RULE = {"oneOf": [schema_of({"action": {"const": "FailJob"}, "onExitCodes": CODES}),
                       schema_of({"action": {"const": "Ignore"}, "onPodConditions": CONDITIONS})]}
 JOB = schema_of({"backoffLimit": COUNT, "template": pod(restartPolicy=NEVER),
-                 "podFailurePolicy": schema_of({"rules": {"type": "array", "items": POD_RULE,
-                                                          "maxItems": 20}})},
+                 "podFailurePolicy": schema_of({"rules": {"type": "array", "items": POD_RULE}})},
                 parallelism=COUNT, completions=COUNT)
 NAMED = schema_of({"name": TEXT})
 # A JobSet sees reasons and no codes: each job must fail at the first code that is not in its policy.
-AT_ONCE = {**JOB,
-           "properties": {**JOB["properties"], "backoffLimit": {"const": 0}}}
+AT_ONCE = {"allOf": [JOB, {"properties": {"backoffLimit": {"const": 0}}}]}
 REASONS = {"type": "array", "items": {"enum": ["BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes",
                                                "MaxFailedIndexesExceeded", "PodFailurePolicy"]}}
 JOBSET_RULE = schema_of({"name": {"type": "string", "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"},
@@ -54,7 +52,8 @@ PYTORCH = schema_of({"runPolicy": schema_of({"backoffLimit": COUNT}),
 
 
 def kind(group: str, name: str, spec: Dict[str, object]) -> Dict[str, object]:
-    return schema_of({"apiVersion": {"const": group}, "kind": {"const": name}, "metadata": NAMED, "spec": spec})
+    return schema_of({"apiVersion": {"const": group}, "kind": {"const": name}, "metadata": NAMED,
+                      "spec": spec})
 
 
 SCHEMAS = {
