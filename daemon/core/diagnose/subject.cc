@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "core/logs/unwrap.h"
 #include "core/rules/matcher.h"
+#include "core/rules/observed_holes.h"
 
 namespace culprit::diagnose {
 namespace {
@@ -81,6 +82,16 @@ size_t start_of_match(const rules::Rule& rule, std::string_view text) {
       return static_cast<size_t>(match.data() - text.data());
   }
   return 0;
+}
+
+// Whether a hole tells a reader something. Of lines of ranks that wait, marks are bits of the wording, and
+// numbers have no name.
+bool is_shown(const rules::Rule& rule, const std::string& hole) {
+  if (std::ranges::find(kSilent, hole) != kSilent.end()) return false;
+  const auto observed = rule.observes == Observes::kNothing ? std::nullopt : rules::observed_hole(hole);
+  if (!observed) return true;
+  const rules::HoleType type = rules::observed_holes()[static_cast<size_t>(*observed)].type;
+  return type != rules::HoleType::kMark && type != rules::HoleType::kNumber;
 }
 
 // The ranks missing from a list of arrived ranks ("5, 1, 4"), up to the list's highest rank.
@@ -165,7 +176,7 @@ std::string headline(const rules::Rule& rule, const logs::RuleLine& line) {
   size_t shown = 0;
   for (size_t i = 0; i < rule.holes.size() && i < line.holes.size() && shown < kSubjects; ++i) {
     const std::string_view value = trimmed(line.holes[i]);
-    if (value.empty() || std::ranges::find(kSilent, rule.holes[i]) != kSilent.end()) continue;
+    if (value.empty() || !is_shown(rule, rule.holes[i])) continue;
     title += (shown++ == 0 ? ": " : ", ") + subject_of_hole(rule.holes[i], value);
   }
   if (shown > 0 || title.size() + kShortQuote > kTitle) return shorten(title, kTitle);

@@ -44,6 +44,16 @@ BOOST_AUTO_TEST_CASE(the_headline_names_what_the_line_is_about) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_headline_shows_no_marks_and_numbers_of_lines_that_wait) {
+  rules::Rule rule;
+  rule.title = "Ring timed out";
+  rule.holes = {"timed_out", "op", "waited_s"};
+  rule.observes = Observes::kCollective;
+  logs::RuleLine line;
+  line.holes = {"gave up", "reduce_all", "600"};
+  BOOST_TEST(headline(rule, line) == "Ring timed out: reduce_all");
+}
+
 BOOST_AUTO_TEST_CASE(a_headline_stays_short_however_long_the_line_is) {
   rules::Rule rule;
   rule.title = "CUDA call failed";
