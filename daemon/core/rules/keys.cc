@@ -69,10 +69,10 @@ constexpr Key kRuleKeys[] = {
      "peers. The values of the line are in holes, of `match` or of `reads`; \"Holes of ranks that wait\" "
      "lists them"},
     {"reads", T::kTexts, false, "", "",
-     "with `observes`: regexes whose named holes are values of a line of this rule, each tried on the whole "
-     "message. Of a hole that several have, the first regex counts in which its group takes part, even "
-     "empty; "
-     "one of `match` with a value comes first. They decide no match"},
+     "with `observes`: regexes whose named holes are values of a line of this rule, each tried on the "
+     "message, wherever the wording of `match` stands in it. Of a hole that several have, the first regex "
+     "counts in which its group takes part, even empty; one of `match` with a value comes first. They "
+     "decide no match"},
     {"general", T::kFlag, false, "", "false", "the same as `says = \"failure\"`"},
     {"blames", T::kWord, false, "host job few", "by category",
      "where the fault sits; `few`: on the host where few hosts tell of it. By default on the host for "
