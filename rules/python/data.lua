@@ -164,8 +164,8 @@ data {
     "IndexError: 503 is out of range" },
 }
 data {
-  id = "http_refused", title = "Request was refused: HTTP status <status>", component = "network",
-  category = "platform", severity = "error",
+  id = "http_refused", title = "Request was refused: HTTP status <status>", component = "user_config",
+  severity = "error",
   regex = { [[\bHTTPError: (?:HTTP Error )?(?P<status>4\d\d)\b]],
     failed .. [[(?P<status>40[134]|410)(?:\s*$|:? Client Error\b|[:,]? \W?(?:Unauthorized|Forbidden|]] ..
       [[Not Found|Gone)\b)]] },

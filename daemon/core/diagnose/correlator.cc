@@ -325,7 +325,10 @@ class Correlator {
     out.kind = restart_of(f, progress);
     const bool cascade = f.role == FindingRole::kCascade;
     if (cascade && out.kind < Restart::kLater) out.kind = Restart::kUnknown;
-    out.sure = out.kind != Restart::kUnknown && !cascade && !f.general && d.confidence >= kSureRestart;
+    // A program that its own exception ended before any step fails there again, whatever the exception is.
+    const bool own_mistake = f.category == Category::kUser && f.ends_process && f.code && !progress;
+    const bool specific = !f.general && d.confidence >= kSureRestart;
+    out.sure = out.kind != Restart::kUnknown && !cascade && (specific || own_mistake);
     out.why = reason_of(out.kind, progress);
     if (out.kind != Restart::kElsewhere) return out;
     leave_out(f, d, out);

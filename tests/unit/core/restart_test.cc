@@ -111,6 +111,18 @@ BOOST_AUTO_TEST_CASE(a_line_and_the_progress_before_it_say_what_must_differ) {
     BOOST_TEST(output(read({row.steps, {row.line}}).report) == row.wanted, row.line);
 }
 
+BOOST_AUTO_TEST_CASE(an_exception_that_ends_the_program_before_a_step_ends_it_again) {
+  const std::vector<std::string> traceback = {
+      "Traceback (most recent call last):", "  File \"/home/a/train.py\", line 12, in <module>",
+      "    size = config['hidden_size']", "KeyError: 'hidden_size'"};
+  for (const size_t steps : {0, 60}) {
+    const Report report = read({steps, traceback}).report;
+    BOOST_REQUIRE(report.restart);
+    BOOST_TEST(output(report) == "never");
+    BOOST_TEST(report.restart->sure == (steps == 0));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(without_a_fault_nothing_is_said_and_without_a_verdict_unknown) {
   BOOST_TEST(output(read({60, {}}).report) == "-");
   const Report report = read({0, {"ERROR something odd happened here"}}).report;
