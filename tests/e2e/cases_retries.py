@@ -9,15 +9,17 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Dict, List
 
 from case import Context, PassOver, case
 from cases_run import Runs, own_words, text_of
-from daemon import need, wait_until
+from daemon import Broken, need, wait_until
 from slurm import free_ports
 
 TRAIN = Path(__file__).resolve().parents[2] / "examples/retries/train.py"
+LOCKED = Path(__file__).resolve().parent / "attempt_lock.py"
 QUICK = ["--retries", "3", "--keep"]
 STRANGER = 54321  # a person's uid; services may write for any job
 
@@ -155,23 +157,62 @@ def retries_of_a_good_command_print_and_leave_nothing(context: Context) -> str:
     return "no file, no process, no word"
 
 
+def processes_of(root: int) -> List[int]:
+    """The process and its descendants."""
+    below: Dict[int, List[int]] = {}
+    for one in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parent = int((one / "stat").read_text().rpartition(")")[2].split()[1])
+            below.setdefault(parent, []).append(int(one.name))
+    out = [root]
+    for pid in out:
+        out += below.get(pid, [])
+    return out
+
+
+def begun(context: Context) -> int:
+    path = context.folder / "begun"
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+def need_whole_ledgers(runs: Runs) -> None:
+    for ledger in runs.root.glob("*/attempts.jsonl"):
+        numbers = [json.loads(line)["attempt"] for line in ledger.read_text().splitlines()]
+        need(numbers == list(range(1, len(numbers) + 1)), f"{ledger}: attempts {numbers}")
+
+
 @case
-def retries_that_are_killed_leave_no_process(context: Context) -> str:
-    """SIGKILL of the outermost process at random points: its processes end, and its ledger can be read."""
-    rounds, rng = (100 if context.long else 6), random.Random(7)
-    runs = Runs(context)
+def retries_that_are_killed_at_random_never_overlap(context: Context) -> str:
+    """SIGKILL of a random process of a run at a random time: its attempts and those of the next run never run
+    at once, none begins with a process of an earlier one, and ledgers stay whole."""
+    rounds, rng = (100 if context.long else 10), random.Random(7)
+    runs, victims = Runs(context), Counter()
     for n in range(rounds):
-        started = runs.start(sys.executable, str(TRAIN), rng.choice(["reset", "hang"]), str(context.folder),
-                             options=QUICK)
-        time.sleep(rng.uniform(0.05, 4))
-        os.kill(started.pid, signal.SIGKILL)
+        attempts_before = begun(context)
+        started = runs.start(sys.executable, str(LOCKED), str(context.folder), options=["--retries", "3"],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(rng.uniform(0.05, 9))
+        outermost = rng.random() < 0.5
+        victim = started.pid if outermost else rng.choice(processes_of(started.pid))
+        with contextlib.suppress(OSError):
+            victims["the run itself" if victim == started.pid
+                    else (Path("/proc") / str(victim) / "comm").read_text().strip()] += 1
+            os.kill(victim, signal.SIGKILL)
+        if victim != started.pid:  # the run goes on with another attempt, or ends
+            attempts = max(begun(context), attempts_before + 1)
+            with contextlib.suppress(Broken):
+                wait_until(lambda: begun(context) > attempts or started.poll() is not None, 12, "")
+            os.kill(started.pid, signal.SIGKILL)
         started.wait()
-        wait_until(lambda: not marked(context), 20, f"round {n}: all processes have ended")
-        for ledger in runs.root.glob("*/attempts.jsonl"):
-            for line in ledger.read_text().splitlines():
-                json.loads(line)
-        (context.folder / "step.txt").unlink(missing_ok=True)
-    return f"{rounds} rounds"
+        # The guardian may be among the killed: then the next run ends what is left.
+        if victim == started.pid and rng.random() < 0.5:
+            wait_until(lambda: not marked(context), 20, f"round {n}: all processes have ended")
+        overlaps = context.folder / "overlaps"
+        need(not overlaps.exists(), f"round {n}: {overlaps.read_text() if overlaps.exists() else ''}")
+        need_whole_ledgers(runs)
+    runs.run("true", options=["--retries", "1"])
+    wait_until(lambda: not marked(context), 20, "all processes have ended")
+    return f"{rounds} rounds, {begun(context)} attempts, 0 overlaps; killed: {dict(victims)}"
 
 
 @case
