@@ -40,6 +40,14 @@ TimeNs monotonic_now() {
 
 }  // namespace
 
+int take_report_descriptor() {
+  const char* value = std::getenv(kReportDescriptor);
+  const int fd = value ? std::atoi(value) : -1;
+  ::unsetenv(kReportDescriptor);
+  if (fd < 3 || ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) return -1;
+  return fd;
+}
+
 std::optional<AttemptMember> take_attempt_member() {
   const char* value = std::getenv(kAttemptMemberVariable);
   const std::string text = value ? value : "";

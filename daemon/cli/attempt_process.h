@@ -18,6 +18,10 @@ namespace culprit::cli {
 // Codes as in a shell.
 constexpr int kCommandNotFound = 127, kCommandNotStarted = 126;
 
+// The descriptor for the report of an attempt's `culprit run`; -1: not an attempt. The command does not
+// inherit it. Call once.
+int take_report_descriptor();
+
 // In an attempt of several hosts: this member's number and their count, as "1/4". Call once.
 struct AttemptMember {
   uint32_t number = 0, count = 1;

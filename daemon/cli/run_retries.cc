@@ -1,20 +1,10 @@
 #include "cli/run_retries.h"
-#include "cli/environment.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <netinet/in.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -30,8 +20,10 @@
 #include "app/run/probe.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "cli/attempt_process.h"
 #include "cli/attempt_report.h"
 #include "cli/attempt_text.h"
+#include "cli/environment.h"
 #include "cli/run_slurm.h"
 #include "cli/verbs.h"
 #include "model/headline.h"
@@ -42,31 +34,13 @@ namespace {
 
 using app::Attempt;
 
-constexpr TimeNs kPatience = 5 * kNsPerSecond, kKillWithin = 10 * kNsPerSecond;
 constexpr TimeNs kProbeWithin = 10 * kNsPerSecond;
 constexpr uint32_t kRetriesMost = 1000;
-constexpr int kNoCommand = 127, kNoStart = 126;  // codes as in a shell
-constexpr const char* kReportVariable = "CULPRIT_REPORT_DESCRIPTOR";
-constexpr std::array kReceived = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
 TimeNs wall_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-// A currently free port; 0: none.
-uint16_t free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  socklen_t size = sizeof address;
-  uint16_t out = 0;
-  if (fd >= 0 && ::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-      ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0)
-    out = ntohs(address.sin_port);
-  if (fd >= 0) ::close(fd);
-  return out;
 }
 
 double chance() { return static_cast<double>(random_number() >> 32) / 2147483648.0 - 1; }
@@ -84,19 +58,14 @@ class Retries {
       : run_(again),
         o_(again.options),
         mark_(app::make_mark()),
+        process_(mark_),
         slurm_({o_.successor, again.earlier.handover && again.earlier.attempts.empty(), again.launch.job,
                 again.command},
                again.earlier.attempts) {
     limits_.retries = o_.retries.value_or(0);
     limits_.min_left_ns = app::parse_duration(o_.min_time).value_or(limits_.min_left_ns);
     if (o_.min_gpus) gpus_ = app::visible_gpus(variable);
-    sigemptyset(&received_);
-    for (const int signal : kReceived) sigaddset(&received_, signal);
-    sigaddset(&received_, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &received_, &old_mask_);
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
-  ~Retries() { sigprocmask(SIG_SETMASK, &old_mask_, nullptr); }
 
   int run() {
     if (const size_t ended = app::end_orphans(); ended > 0)
@@ -106,13 +75,12 @@ class Retries {
     take_earlier();
     for (;;) {
       Attempt& attempt = begin();
-      const pid_t child = start(attempt);
-      if (child < 0) {
-        attempt.status = kNoStart, attempt.end_ns = attempt.begin_ns;
-        return finish(kNoStart);
+      if (!start(attempt)) {
+        attempt.status = kCommandNotStarted, attempt.end_ns = attempt.begin_ns;
+        return finish(kCommandNotStarted);
       }
       tell_daemon(attempt, "begin");
-      attempt.status = wait(child);
+      attempt.status = process_.wait().value_or(kCommandNotStarted);
       attempt.end_ns = wall_now();
       if (attempt.status == 0) return finish(0);
       judge(attempt);
@@ -199,9 +167,7 @@ class Retries {
     return fmt::format("{}-attempt-{}", run_.launch.job, number);
   }
 
-  pid_t start(const Attempt& attempt) {
-    if (report_ >= 0) ::close(report_);
-    report_ = ::memfd_create("culprit-report", MFD_CLOEXEC);
+  bool start(const Attempt& attempt) {
     std::vector<std::string> words = {"culprit",     "run",
                                       "--dir",       run_.folder.path() + "/attempts",
                                       "--job",       attempt_name(attempt.number),
@@ -211,7 +177,7 @@ class Retries {
     words.emplace_back("--");
     app::Placeholders values{attempt.number, attempt.resume, 0, {}};
     values.hosts = {run_.launch.host};
-    if (app::wants_port(run_.command)) values.port = free_port();
+    if (app::wants_port(run_.command)) values.port = unused_port();
     for (const app::Gpu& gpu : gpus_.gpus) values.gpus.push_back(gpu.uuid);
     for (std::string& word : app::filled(slurm_.command(), values)) words.push_back(std::move(word));
     std::vector<std::string> environment = app::attempt_variables(
@@ -219,69 +185,21 @@ class Retries {
         attempts_.size() > 1 ? attempts_[attempts_.size() - 2].headline : "");
     if (const auto names = app::excluded(history(), attempt.number - 1); !names.empty())
       environment.push_back(fmt::format("{}={}", app::kExcludedVariable, fmt::join(names, ",")));
-    environment.push_back(fmt::format("{}={}", app::kMarkVariable, mark_));
-    environment.push_back(fmt::format("{}={}", kReportVariable, report_));
     if (!without_.empty()) environment.push_back(fmt::format("{}={}", gpus_.variable, app::uuid_list(gpus_)));
-    const pid_t parent = ::getpid();
-    const pid_t child = ::fork();
-    if (child < 0) report_error(std::string("no process for an attempt: ") + std::strerror(errno));
-    if (child != 0) return child;
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (::getppid() != parent) _exit(kNoStart);
-    sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
-    ::fcntl(report_, F_SETFD, 0);
-    for (const std::string& entry : environment) ::putenv(const_cast<char*>(entry.c_str()));
-    std::vector<char*> argv;
-    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-    argv.push_back(nullptr);
-    ::execv("/proc/self/exe", argv.data());
-    _exit(kNoStart);
-  }
-
-  // Waits until the child has ended; passes on signals that were sent to this process alone.
-  int wait(pid_t child) {
-    for (;;) {
-      siginfo_t info{};
-      const int signal = ::sigwaitinfo(&received_, &info);
-      if (signal < 0) continue;
-      if (signal != SIGCHLD) {
-        hear(signal);
-        if (info.si_code != SI_KERNEL) ::kill(child, signal);
-        continue;
-      }
-      int status = 0;
-      for (pid_t ended = 0; (ended = ::waitpid(-1, &status, WNOHANG)) > 0;)
-        if (ended == child) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    }
-  }
-
-  void hear(int signal) { stopped_ = stopped_ || (signal != SIGUSR1 && signal != SIGUSR2); }
-
-  // Waits before the next attempt; false: a signal ended the wait.
-  bool pause(TimeNs wait_ns) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(wait_ns);
-    for (;;) {
-      const auto rest =
-          std::chrono::duration_cast<std::chrono::nanoseconds>(until - std::chrono::steady_clock::now())
-              .count();
-      if (stopped_ || rest <= 0) return !stopped_;
-      const timespec time{static_cast<time_t>(rest / kNsPerSecond), static_cast<long>(rest % kNsPerSecond)};
-      const int signal = ::sigtimedwait(&received_, nullptr, &time);
-      if (signal > 0 && signal != SIGCHLD) hear(signal);
-    }
+    return process_.start(words, std::move(environment));
   }
 
   // Waits before the next attempt, for a service until it answers; false: there is none.
   bool wait_for_next(Attempt& attempt) {
     // One that answers already was busy, and nothing shows when it is not any more.
     auto away = attempt.decision.probe ? app::unanswered(targets_, kProbeWithin) : decltype(targets_)();
-    if (away.empty()) return pause(attempt.decision.wait_ns);
+    if (away.empty()) return process_.pause(attempt.decision.wait_ns);
     const std::string name = away[0].text();
     report_error(fmt::format("{} does not answer; the next attempt begins when it does", name));
     const TimeNs since = ledger_.now(attempt.failure.root).first_ns;
     const TimeNs until = std::min(since + limits_.later_max_ns, attempts_end_ns());
     for (uint32_t times = 0; wall_now() < until; ++times) {
-      if (!pause(std::min(recover::probe_wait(times, chance()), until - wall_now()))) return false;
+      if (!process_.pause(std::min(recover::probe_wait(times, chance()), until - wall_now()))) return false;
       away = app::unanswered(away, kProbeWithin);
       if (away.empty()) return report_error(name + " answers again"), true;
     }
@@ -295,18 +213,9 @@ class Retries {
     return left_until_ == kNoTime ? std::numeric_limits<TimeNs>::max() : left_until_ - limits_.min_left_ns;
   }
 
-  std::optional<Report> read_report() const {
-    std::string text;
-    std::array<char, 65536> part{};
-    for (ssize_t n = 0;
-         (n = ::pread(report_, part.data(), part.size(), static_cast<off_t>(text.size()))) > 0;)
-      text.append(part.data(), static_cast<size_t>(n));
-    auto report = report_from_json(text);
-    return report ? std::optional(std::move(*report)) : std::nullopt;
-  }
-
   void judge(Attempt& attempt) {
-    std::optional<Report> report = read_report();
+    std::optional<Report> report;
+    if (auto read = report_from_json(process_.report_text())) report = std::move(*read);
     attempt.failure = app::failure_of(report, run_.launch.host, best_);
     attempt.failure.begin_ns = attempt.begin_ns, attempt.failure.end_ns = attempt.end_ns;
     attempt.to = attempt.failure.iteration;
@@ -335,9 +244,9 @@ class Retries {
     const Diagnosis* lead = report ? leading(*report) : nullptr;
     if (lead && lead->rule && forbids_retry(o_, *lead->rule))
       stop(attempt, "not started again: --no-retry-on " + *lead->rule);
-    if (attempt.status == kNoCommand || attempt.status == kNoStart)
+    if (attempt.status == kCommandNotFound || attempt.status == kCommandNotStarted)
       stop(attempt, "not started again: the command cannot be run");
-    if (stopped_ && !slurm_.is_ended_by_slurm()) stop(attempt, "");
+    if (process_.stopped() && !slurm_.is_ended_by_slurm()) stop(attempt, "");
     if (attempt.decision.way == recover::Way::kDevices) leave_out(attempt.failure.advice.devices, *remaining);
     verdict_ = app::verdict_code(attempt.failure, attempt.decision);
     if (!o_.retries) attempt.decision.again = false, attempt.decision.why.clear();
@@ -372,17 +281,10 @@ class Retries {
 
   // Ends all processes of the attempt before the next one begins.
   bool clear_up(Attempt& attempt) {
-    size_t ended = 0;
-    const auto left = app::end_marked(mark_, kPatience, kKillWithin, ended);
-    if (ended > 0)
-      report_error(
-          fmt::format("{} that the attempt left {} ended", processes(ended), ended == 1 ? "was" : "were"));
-    (void)app::remove_shared_memory(attempt.begin_ns);
-    if (left.empty()) return true;
+    std::string left;
+    if (end_leftovers(mark_, attempt.begin_ns, left)) return true;
     verdict_ = recover::kElsewhereHelps;
-    stop(attempt,
-         fmt::format("not started again: {} ({}) cannot be ended{}, take {} out", left[0].name, left[0].pid,
-                     left[0].state == 'D' ? ", it waits in the kernel" : "", run_.launch.host));
+    stop(attempt, fmt::format("not started again: {}, take {} out", left, run_.launch.host));
     return false;
   }
 
@@ -391,7 +293,7 @@ class Retries {
     // With such a code the scheduler would start this job again too.
     if (!attempts_.back().successor.empty())
       return own == recover::kWillNotHelp || own == recover::kElsewhereHelps ? 1 : own;
-    return o_.verdict_exit && !stopped_ && verdict_ != 0 ? verdict_ : own;
+    return o_.verdict_exit && !process_.stopped() && verdict_ != 0 ? verdict_ : own;
   }
 
   // Tells the daemon of this host that follows the job, if there is one.
@@ -452,6 +354,7 @@ class Retries {
   const RunAgain& run_;
   const RetryOptions& o_;
   const std::string mark_;
+  AttemptProcess process_;
   SlurmAttempts slurm_;
   const std::optional<app::HostDaemon> host_daemon_ = app::host_daemon(variable);
   recover::Limits limits_;
@@ -459,27 +362,16 @@ class Retries {
   std::vector<Attempt> attempts_;
   app::VisibleGpus gpus_;              // that the next attempt may use; empty without --min-gpus
   std::vector<std::string> without_;   // UUIDs left out so far
-  int report_ = -1;                    // descriptor of the attempt's report
   std::optional<Report> last_report_;  // of the last failed attempt that has one
   uint32_t reported_ = 0;              // number of this attempt
   std::optional<int64_t> best_, resumed_;
   std::vector<app::ProbeTarget> targets_;  // services in the lines of the last failure
   TimeNs left_until_ = kNoTime;            // end of the allocation
-  sigset_t received_{}, old_mask_{};
-  bool stopped_ = false;
   int verdict_ = 0;
   std::optional<app::Handover> handed_;  // of the job before, until the first attempt begins
 };
 
 }  // namespace
-
-int take_report_descriptor() {
-  const char* value = std::getenv(kReportVariable);
-  const int fd = value ? std::atoi(value) : -1;
-  ::unsetenv(kReportVariable);
-  if (fd < 3 || ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) return -1;
-  return fd;
-}
 
 Status check_retry_options(const RetryOptions& o) {
   for (const auto& [name, given] :

@@ -33,10 +33,6 @@ struct RetryOptions {
   bool used() const { return retries.has_value() || verdict_exit; }
 };
 
-// The descriptor for the report of an attempt's `culprit run`; -1: not an attempt. The command does not
-// inherit it. Call once.
-int take_report_descriptor();
-
 // Checks the options' values; the error is the reason.
 Status check_retry_options(const RetryOptions& options);
 
