@@ -45,6 +45,8 @@ int take_report_descriptor() {
   const int fd = value ? std::atoi(value) : -1;
   ::unsetenv(kReportDescriptor);
   if (fd < 3 || ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) return -1;
+  // Started from /proc/self/exe, it is called "exe", and would count as a process of the job.
+  ::prctl(PR_SET_NAME, "culprit");
   return fd;
 }
 

@@ -45,8 +45,10 @@ using app::WaitStep;
 constexpr TimeNs kMemberLook = 250 * kNsPerMs;     // a decision is read within a second
 constexpr TimeNs kLongestLook = 5 * kNsPerSecond;  // between looks at the ends of others, on many hosts
 constexpr TimeNs kDiagnosisLook = 20 * kNsPerMs;
-constexpr TimeNs kRunningLook = kNsPerSecond;      // while the command runs
-constexpr TimeNs kLifeWithin = 60 * kNsPerSecond;  // a host without a sign of life for so long is lost
+constexpr TimeNs kRunningLook = kNsPerSecond;  // while the command runs
+// A host without a sign of life for so long is lost; before that it ends its command, in up to 15 s. A file
+// server may pause for minutes.
+constexpr TimeNs kLifeWithin = 300 * kNsPerSecond, kFencedWithin = 240 * kNsPerSecond;
 constexpr TimeNs kJoinWithin = 600 * kNsPerSecond, kSparesWithin = 20 * kNsPerSecond;
 constexpr TimeNs kLeaveWithin = 5 * kNsPerSecond;
 constexpr TimeNs kTermPatience = 3 * kNsPerSecond, kReportPatience = 10 * kNsPerSecond;
@@ -100,8 +102,10 @@ class Member {
 
   int run() {
     if (const size_t ended = app::end_orphans(); ended > 0)
-      report_error(fmt::format("{} of a run that was killed ended first", counted(ended, "process")));
-    const app::Guardian guardian(mark_);
+      report_error(fmt::format("{} of a run that was killed {} ended first",
+                               ended == 1 ? "1 process" : fmt::format("{} processes", ended),
+                               ended == 1 ? "was" : "were"));
+    guardian_.emplace(mark_, kFencedWithin);
     bool together = begin_together();
     while (together && !done_) together = run_attempt();
     if (!together) {
@@ -178,7 +182,7 @@ class Member {
     const uint32_t rank = plan_.rank_of(host_).value_or(0);
     std::map<std::string, MemberRecord> all;
     for (;;) {
-      agreement_.show_life();
+      show_life();
       if (const auto go = agreement_.settled(kGo)) {
         if (go->empty()) return true;
         const std::string missing(trim(*go));
@@ -241,7 +245,7 @@ class Member {
   int wait_for_command(MemberRecord& me) {
     for (;;) {
       if (const auto status = process_.wait(kRunningLook)) return *status;
-      agreement_.show_life();
+      show_life();
       if (!agreement_.stopped() && !agreement_.settled(kDecision)) continue;
       me.ended_by_us = true;
       ::kill(process_.pid(), SIGTERM);
@@ -273,6 +277,11 @@ class Member {
     }
   }
 
+  // What the others cannot see alive must not run: they may begin the next attempt.
+  void show_life() {
+    if (agreement_.show_life()) guardian_->beat();
+  }
+
   bool is_spare() const { return !plan_.rank_of(host_); }
 
   // Waits for the decision or makes it. False: this member ends without one.
@@ -289,7 +298,7 @@ class Member {
         is_spare() ? kMemberLook
                    : std::min<TimeNs>(kMemberLook * static_cast<TimeNs>(1 + rank), kLongestLook);
     for (;;) {
-      agreement_.show_life();
+      show_life();
       if (take_decision()) return true;
       const TimeNs now = steady_clock();
       if (now >= look_at) {
@@ -373,8 +382,9 @@ class Member {
     }
     const TimeNs until = steady_clock() + 2 * patience_.ends_ns;
     while (child > 0 && ::waitpid(child, nullptr, WNOHANG) == 0) {
-      agreement_.show_life();
-      if (process_.pause(kDiagnosisLook) && steady_clock() < until) continue;
+      show_life();
+      if (process_.pause(kDiagnosisLook) && steady_clock() < until && !agreement_.settled(kDecision))
+        continue;
       ::kill(child, SIGKILL);
       ::waitpid(child, nullptr, 0);
       break;
@@ -391,6 +401,7 @@ class Member {
     if (const TimeNs end = app::allocation_end(variable); end != kNoTime) facts.left_ns = end - wall_clock();
     if (app::has_failed(facts)) {
       facts.report = report_of_attempt();
+      if (agreement_.settled(kDecision)) return;  // another member was faster
       const Diagnosis* lead = facts.report ? leading(*facts.report) : nullptr;
       facts.forbidden = lead && lead->rule && forbids_retry(o_, *lead->rule);
       if (run_.newest)
@@ -474,8 +485,11 @@ class Member {
       return;
     }
     if (was_in && !is_in) {
+      const bool silent = std::ranges::find(d.absent, host_) != d.absent.end();
       report_error(fmt::format("{} is left out of attempt {}{}", host_, d.next.attempt,
-                               a.headline.empty() ? "" : fmt::format(" ({})", a.headline)));
+                               silent               ? " (it gave no answer in time)"
+                               : a.headline.empty() ? ""
+                                                    : fmt::format(" ({})", a.headline)));
       done_ = excluded_ = true;
       return;
     }
@@ -552,6 +566,7 @@ class Member {
   app::Agreement agreement_;
   const std::string mark_;
   AttemptProcess process_;
+  std::optional<app::Guardian> guardian_;
   const app::Patience patience_;
   recover::Limits limits_;
   // Equal on all members, since each one follows the same decisions.

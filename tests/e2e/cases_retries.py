@@ -20,6 +20,7 @@ from slurm import free_ports
 
 TRAIN = Path(__file__).resolve().parents[2] / "examples/retries/train.py"
 LOCKED = Path(__file__).resolve().parent / "attempt_lock.py"
+RESET = "echo 'ConnectionResetError: [Errno 104] Connection reset by peer' >&2; exit 1"
 QUICK = ["--retries", "3", "--keep"]
 STRANGER = 54321  # a person's uid; services may write for any job
 
@@ -216,6 +217,18 @@ def retries_that_are_killed_at_random_never_overlap(context: Context) -> str:
 
 
 @case
+def retries_end_processes_that_lost_their_environment(context: Context) -> str:
+    """As those of a program that sets its title, or of env -i; they are known as descendants."""
+    runs = Runs(context)
+    pids = context.folder / "pids"
+    script = f"env -i setsid sh -c 'echo $$ >> {pids}; exec sleep 300' & sleep 1"
+    done = runs.run("sh", "-c", f"{script}; {RESET}", options=["--retries", "1", "--keep"])
+    left = [pid for pid in pids.read_text().split() if Path(f"/proc/{pid}").exists()]
+    need(len(pids.read_text().split()) == 2 and not left, f"left: {left}; {own_words(done)[-400:]}")
+    return "2 attempts, 2 processes, none left"
+
+
+@case
 def retries_leave_out_a_gpu_at_fault_while_enough_remain(context: Context) -> str:
     """Four GPUs that the driver's files show; the second attempt has the other three, by UUID."""
     if os.geteuid() != 0 or not Path("/proc/driver").is_dir():
@@ -244,9 +257,6 @@ def retries_leave_out_a_gpu_at_fault_while_enough_remain(context: Context) -> st
     seen = enough.stdout.decode().split("\n")
     need("3 GPU-00000000-aaaa,GPU-00000002-aaaa,GPU-00000003-aaaa" in seen, f"{seen}")
     return "without GPU-00000001-aaaa, 3 of 4 remain"
-
-
-RESET = "echo 'ConnectionResetError: [Errno 104] Connection reset by peer' >&2; exit 1"
 
 
 def listed(context: Context, server: str, job: str) -> Dict:

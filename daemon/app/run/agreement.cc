@@ -89,18 +89,18 @@ std::optional<std::string> Agreement::settled(std::string_view name) const { ret
 
 void Agreement::stop() const { (void)at_.open_file("stop", O_WRONLY | O_CREAT); }
 
-void Agreement::show_life() {
+bool Agreement::show_life() {
   const auto now = Clock::now();
-  if (shown_ != Clock::time_point{} && now - shown_ < kShowEvery) return;
+  if (shown_ != Clock::time_point{} && now - shown_ < kShowEvery) return true;
   shown_ = now;
   // A new file, not a new time: it makes an NFS client look up the folder's other names again.
-  (void)at_.write("alive." + host_, "");
+  return at_.write("alive." + host_, "").has_value();
 }
 
 bool Agreement::is_lost(const std::string& host, TimeNs within) {
   struct stat info {};
   Life now;
-  now.seen = Clock::now();
+  now.seen = now.looked = Clock::now();
   const std::string name = "alive." + host;
   if (::fstatat(at_.descriptor(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) {
     now.inode = info.st_ino;
@@ -108,6 +108,9 @@ bool Agreement::is_lost(const std::string& host, TimeNs within) {
   }
   const auto [at, is_new] = lives_.try_emplace(host, now);
   Life& last = at->second;
+  // Time in which this process or the folder stood still is no silence of the others.
+  if (const auto gap = now.looked - last.looked; gap > 3 * kShowEvery) last.seen += gap;
+  last.looked = now.looked;
   if (!is_new && (last.inode != now.inode || last.changed_ns != now.changed_ns)) last = now;
   return now.seen - last.seen >= std::chrono::nanoseconds(within);
 }

@@ -54,8 +54,9 @@ class Agreement {
   void stop() const;
   bool stopped() const { return at_.has("stop"); }
 
-  // Shows that this member is alive. Writes at most every few seconds, so it may be called often.
-  void show_life();
+  // Shows that this member is alive. Writes at most every few seconds, so it may be called often. False: it
+  // could not be written.
+  bool show_life();
   // Whether this member saw no sign of life of the host for `within`; false until it has watched that long.
   bool is_lost(const std::string& host, TimeNs within);
 
@@ -64,7 +65,7 @@ class Agreement {
   struct Life {
     uint64_t inode = 0;
     int64_t changed_ns = 0;
-    Clock::time_point seen;
+    Clock::time_point seen, looked;
   };
   std::map<std::string, std::string> read_all(std::string_view what,
                                               const std::function<bool(const std::string&)>& skip) const;

@@ -350,6 +350,8 @@ TimeNs since_due(const AttemptView& view, const Patience& patience) {
       std::ranges::count_if(view.ends, [](const auto& one) { return one.second.spare; }));
   // Spares matter only after a failure.
   const bool answered = !has_failure(view) || answers >= view.spares;
+  // Hosts that seem lost all at once may be back in a moment, as after a file server's pause.
+  if (!view.lost.empty() && view.since_failure < patience.stop_ns) return out;
   if (answered) return std::max(out, view.since_ends);
   if (view.since_ends >= patience.answers_ns) return std::max(out, view.since_ends - patience.answers_ns);
   return out;

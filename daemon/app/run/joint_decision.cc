@@ -60,6 +60,7 @@ class Decider {
     for (const std::string& host : f_.plan.hosts)
       if (!f_.ends.contains(host)) out_.absent.push_back(host);
     if (a_.end_ns == kNoTime) a_.end_ns = f_.now;
+    if (a_.begin_ns == kNoTime) a_.begin_ns = a_.end_ns;  // no host told
     std::ranges::sort(spares_, natural_less);
   }
 

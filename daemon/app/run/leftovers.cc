@@ -3,18 +3,21 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <climits>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <thread>
@@ -31,6 +34,8 @@ namespace fs = std::filesystem;
 constexpr std::chrono::milliseconds kLeftoverLookEvery{10};
 constexpr TimeNs kOrphanPatience = 2 * kNsPerSecond;
 constexpr size_t kEnvironmentMost = 4 << 20;
+
+std::atomic<pid_t> g_guardian = -1;  // a child that outlives the attempts
 
 std::string text_of(const std::string& path, size_t most) {
   std::ifstream file(path, std::ios::binary);
@@ -72,10 +77,16 @@ std::string mark_of(pid_t pid) {
   return "";
 }
 
+// Two processes with one number are different ones in different namespaces.
+std::string pid_namespace() {
+  struct stat info {};
+  return ::stat("/proc/self/ns/pid", &info) == 0 ? std::to_string(info.st_ino) : "0";
+}
+
 bool owner_lives(std::string_view mark) {
   const std::vector<std::string_view> parts = split(mark, '-');
   pid_t pid = 0;
-  if (parts.size() != 3) return true;  // not ours to judge
+  if (parts.size() != 4 || parts[2] != pid_namespace()) return true;  // not ours to judge
   const auto [rest, bad] = std::from_chars(parts[0].data(), parts[0].data() + parts[0].size(), pid);
   if (bad != std::errc() || rest != parts[0].data() + parts[0].size() || pid <= 0) return true;
   return start_of(pid) == parts[1];
@@ -103,18 +114,30 @@ std::vector<MarkedProcess> wait_for(std::string_view mark, TimeNs within) {
 }  // namespace
 
 std::string make_mark() {
-  return fmt::format("{}-{}-{:016x}", ::getpid(), start_of(::getpid()), random_number());
+  return fmt::format("{}-{}-{}-{:016x}", ::getpid(), start_of(::getpid()), pid_namespace(), random_number());
 }
 
 std::vector<MarkedProcess> marked_processes(std::string_view mark) {
-  std::vector<MarkedProcess> out;
+  std::map<pid_t, capture::ProcStat> all;
   for_each_own_process([&](pid_t pid) {
-    if (mark_of(pid) != mark) return;
-    const auto stat = stat_of(pid);
-    if (!stat || stat->state == 'Z' || stat->state == 'X') return;
-    MarkedProcess found{pid, stat->name, stat->state};
-    out.push_back(std::move(found));
+    if (auto stat = stat_of(pid)) all.emplace(pid, std::move(*stat));
   });
+  const auto descends = [&](pid_t pid) {
+    // A process that ends meanwhile gives its children to this one, and breaks the chain until the next look.
+    for (size_t steps = 0; steps < all.size(); ++steps) {
+      if (pid == g_guardian) return false;
+      const auto known = all.find(pid);
+      if (known == all.end()) return false;
+      pid = static_cast<pid_t>(known->second.parent);
+      if (pid == ::getpid()) return true;
+    }
+    return false;
+  };
+  std::vector<MarkedProcess> out;
+  for (const auto& [pid, stat] : all) {
+    if (stat.state == 'Z' || stat.state == 'X') continue;
+    if (descends(pid) || mark_of(pid) == mark) out.push_back({pid, stat.name, stat.state});
+  }
   return out;
 }
 
@@ -177,11 +200,12 @@ size_t remove_shared_memory(TimeNs since) {
   return removed;
 }
 
-Guardian::Guardian(std::string mark) {
+Guardian::Guardian(std::string mark, TimeNs beat_within) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return;
   pid_ = ::fork();
   if (pid_ != 0) {
+    g_guardian = pid_;
     ::close(ends[0]);
     pipe_ = ends[1];
     return;
@@ -193,13 +217,25 @@ Guardian::Guardian(std::string mark) {
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, nullptr);
-  char byte = 0;
-  ssize_t n = 0;
-  while ((n = ::read(3, &byte, 1)) < 0 && errno == EINTR) {
+  const int beat_ms = beat_within == kNoTime ? -1 : static_cast<int>(beat_within / kNsPerMs);
+  int wait_ms = -1;  // until the first beat
+  pollfd in{3, POLLIN, 0};
+  for (;;) {
+    char byte = 0;
+    const int ready = ::poll(&in, 1, wait_ms);
+    const ssize_t n = ready > 0 ? ::read(3, &byte, 1) : -1;
+    if (n > 0 && byte == 'q') _exit(0);
+    if (n > 0) wait_ms = beat_ms;
+    if (ready != 0 && n != 0) continue;
+    size_t ended = 0;
+    (void)end_marked(mark, 5 * kNsPerSecond, 10 * kNsPerSecond, ended);
+    if (n == 0) _exit(0);
+    wait_ms = -1;
   }
-  size_t ended = 0;
-  if (n == 0) (void)end_marked(mark, 5 * kNsPerSecond, 10 * kNsPerSecond, ended);
-  _exit(0);
+}
+
+void Guardian::beat() const {
+  if (pipe_ >= 0) (void)!::write(pipe_, "b", 1);
 }
 
 Guardian::~Guardian() {

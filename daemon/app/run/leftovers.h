@@ -1,6 +1,8 @@
-// The processes of one `culprit run --retries`, each with a mark in its environment. A killed torchrun leaves
-// its ranks running; the next attempt may begin when none is left. Sees only this user's processes. Blocking;
-// any thread.
+// The processes of one `culprit run --retries`: each has a mark in its environment, or descends from this
+// process, which adopts orphans. Programs that set their title overwrite their environment, and a run that
+// was killed has no descendants: each sign covers what the other misses. A killed torchrun leaves its ranks
+// running; the next attempt may begin when none is left. Sees only this user's processes. Blocking; any
+// thread.
 #pragma once
 
 #include <sys/types.h>
@@ -21,10 +23,10 @@ struct MarkedProcess {
   char state = '?';  // state in /proc/PID/stat; 'D': waits in the kernel and cannot be killed
 };
 
-// A unique mark: this process, its start and random digits.
+// A unique mark: this process, its start, its namespace of processes, and random digits.
 std::string make_mark();
 
-// The processes with the mark, except this one and zombies.
+// The processes with the mark, and descendants of this process; except this one, its guardian and zombies.
 std::vector<MarkedProcess> marked_processes(std::string_view mark);
 
 // Ends the processes: SIGTERM, then SIGKILL after `patience`. Returns the processes that remain `kill_within`
@@ -32,19 +34,23 @@ std::vector<MarkedProcess> marked_processes(std::string_view mark);
 std::vector<MarkedProcess> end_marked(std::string_view mark, TimeNs patience, TimeNs kill_within,
                                       size_t& ended);
 
-// Ends marked processes whose run was killed. Returns their number.
+// Ends marked processes whose run was killed. Returns their number. Runs in another namespace of processes,
+// as of a container, are not judged from here.
 size_t end_orphans();
 
 // Removes files of /dev/shm with names of training libraries that this user created since `since` and that no
 // process maps or holds open. Returns their number.
 size_t remove_shared_memory(TimeNs since);
 
-// A process that ends the marked processes when this one is killed. One thread: forks.
+// A process that ends the marked processes when this one is killed; with `beat_within`, also where beat() was
+// not called for so long after an earlier call: this process stands still, as on a dead mount. One thread:
+// forks.
 class Guardian {
  public:
-  explicit Guardian(std::string mark);
+  explicit Guardian(std::string mark, TimeNs beat_within = kNoTime);
   ~Guardian();  // the guardian exits without ending any process
   Guardian(const Guardian&) = delete;
+  void beat() const;
 
  private:
   int pipe_ = -1;

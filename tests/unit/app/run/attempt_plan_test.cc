@@ -69,7 +69,8 @@ const Waiting kWaiting[] = {
     {"a spare has not answered yet", {ended("a", 1), ended("b", 1)}, {}, 1, 2, 1, 0, WaitStep::kWait},
     {"a spare has answered", {ended("a", 1), ended("b", 1), spare("c")}, {}, 1, 2, 0, 0, WaitStep::kDecide},
     {"a spare does not answer", {ended("a", 1), ended("b", 1)}, {}, 1, 4, 2, 0, WaitStep::kDecide},
-    {"one ended well, the other is lost", {ended("a", 0)}, {"b"}, 0, 0, 0, 0, WaitStep::kDecide},
+    {"one ended well, the other is lost", {ended("a", 0)}, {"b"}, 0, 5, 5, 0, WaitStep::kDecide},
+    {"one that is lost may come back in a moment", {ended("a", 0)}, {"b"}, 0, 0, 0, 0, WaitStep::kWait},
     {"no decision", {ended("a", 1), ended("b", 1)}, {}, 0, 62, 60, 5, WaitStep::kGiveUp},
 };
 
