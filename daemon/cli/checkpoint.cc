@@ -247,7 +247,8 @@ int checkpoint_verb(const CheckpointVerb& o) {
     for (const app::SeriesLook& series : look->series) {
       out += (out.empty() ? "" : "\n") + to_text(*look, series, *zone, wants_color());
       if (o.bytes && !o.fall_back && can_fall_back(series))
-        out += fmt::format("mend: culprit checkpoint verify {} --fall-back\n", to_terminal(o.path));
+        out += fmt::format("mend: culprit checkpoint verify {}{} --fall-back\n", to_terminal(o.path),
+                           o.ended ? " --ended" : "");
     }
     for (const std::string& sentence : done) out += "done: " + to_terminal(sentence) + "\n";
   }

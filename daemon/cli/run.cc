@@ -440,7 +440,10 @@ int run_attempts(const RunOptions& o, const app::Launch& launch, app::RunFolder&
   if (o.no_arm) again.passed_on.emplace_back("--no-arm");
   if (o.no_color) again.passed_on.emplace_back("--no-color");
   if (o.choices.verbose) again.passed_on.emplace_back("--verbose");
-  return o.retry.nodes > 0 ? run_as_member(again, o.choices, zone) : run_with_retries(again);
+  if (o.retry.nodes > 0) return run_as_member(again, o.choices, zone);
+  const int code = run_with_retries(again);
+  if (code != 0) (void)app::remove_old_runs(folder.root(), o.choices.keep_runs, variable);
+  return code;
 }
 
 int run_command(RunOptions& o) {

@@ -409,7 +409,9 @@ class Member {
     }
     AgreedDecision mine = app::decide_jointly(facts);
     if (mine.attempt.decision.again && run_.newest) {
-      const auto from = run_.newest(mine.attempt.decision.older ? plan_.resume_step : std::nullopt);
+      const Diagnosis* lead = facts.report ? leading(*facts.report) : nullptr;
+      const auto before = app::older_than(plan_.resume_step, lead ? lead->iteration : std::nullopt);
+      const auto from = run_.newest(mine.attempt.decision.older ? before : std::nullopt);
       if (from) mine.next.resume = from->path, mine.next.resume_step = from->step;
     }
     const auto settled = agreement_.settle(kDecision, to_json(mine));

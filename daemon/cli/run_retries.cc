@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -36,6 +37,7 @@ using app::Attempt;
 
 constexpr TimeNs kProbeWithin = 10 * kNsPerSecond;
 constexpr uint32_t kRetriesMost = 1000;
+constexpr int kReaderLeft = 128 + SIGPIPE;
 
 TimeNs wall_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -65,6 +67,7 @@ class Retries {
     limits_.retries = o_.retries.value_or(0);
     limits_.min_left_ns = app::parse_duration(o_.min_time).value_or(limits_.min_left_ns);
     if (o_.min_gpus) gpus_ = app::visible_gpus(variable);
+    if (o_.min_gpus && gpus_.gpus.empty()) report_error("--min-gpus: no GPU of a driver is visible here");
   }
 
   int run() {
@@ -82,7 +85,11 @@ class Retries {
       tell_daemon(attempt, "begin");
       attempt.status = process_.wait().value_or(kCommandNotStarted);
       attempt.end_ns = wall_now();
-      if (attempt.status == 0) return finish(0);
+      if (attempt.status == 0) {
+        std::string left;
+        (void)end_leftovers(mark_, attempt.begin_ns, left);
+        return finish(0);
+      }
       judge(attempt);
       if (attempt.decision.again) tell_daemon(attempt, "again");
       set_lost(attempt, attempt.end_ns);
@@ -110,7 +117,7 @@ class Retries {
   // The checkpoint of the next attempt.
   std::optional<ResumeFrom> resume_after(const Attempt* last) const {
     if (!run_.newest) return std::nullopt;
-    return run_.newest(last && last->decision.older ? resumed_ : std::nullopt);
+    return run_.newest(last && last->decision.older ? app::older_than(resumed_, fault_at_) : std::nullopt);
   }
 
   // The checkpoint that the job before this one chose. A newer one may be there, which it left out.
@@ -146,6 +153,7 @@ class Retries {
     const auto from = handed_ ? handed_resume() : resume_after(last);
     if (from) next.resume = from->path, resumed_ = from->step;
     if (last) report_error(announcement(*last, next, next.number + left(), from ? from->step : std::nullopt));
+    if (last && run_.newest && !from) report_error("no whole checkpoint is there to begin from");
     attempts_.push_back(std::move(next));
     return attempts_.back();
   }
@@ -221,6 +229,7 @@ class Retries {
     attempt.to = attempt.failure.iteration;
     if (attempt.to) best_ = std::max(best_.value_or(-1), *attempt.to);
     if (report && leading(*report)) attempt.headline = headline_of(*report);
+    fault_at_ = report && leading(*report) ? leading(*report)->iteration : std::nullopt;
     if (report && report->verdict) attempt.confidence = leading(*report)->confidence;
     slurm_.look(attempt);
     if (attempt.failure.progress == recover::Progress::kUnknown && run_.newest &&
@@ -246,6 +255,9 @@ class Retries {
       stop(attempt, "not started again: --no-retry-on " + *lead->rule);
     if (attempt.status == kCommandNotFound || attempt.status == kCommandNotStarted)
       stop(attempt, "not started again: the command cannot be run");
+    if (attempt.status == kReaderLeft) stop(attempt, "");  // the reader ended, as `head`
+    if (attempt.decision.older && !run_.newest)
+      attempt.decision.why = "without --checkpoints it chooses by itself where to begin";
     if (process_.stopped() && !slurm_.is_ended_by_slurm()) stop(attempt, "");
     if (attempt.decision.way == recover::Way::kDevices) leave_out(attempt.failure.advice.devices, *remaining);
     verdict_ = app::verdict_code(attempt.failure, attempt.decision);
@@ -365,6 +377,7 @@ class Retries {
   std::optional<Report> last_report_;  // of the last failed attempt that has one
   uint32_t reported_ = 0;              // number of this attempt
   std::optional<int64_t> best_, resumed_;
+  std::optional<int64_t> fault_at_;        // iteration of the latest failure, where its diagnosis has one
   std::vector<app::ProbeTarget> targets_;  // services in the lines of the last failure
   TimeNs left_until_ = kNoTime;            // end of the allocation
   int verdict_ = 0;
@@ -391,6 +404,8 @@ Status check_retry_options(const RetryOptions& o) {
   if (o.nodes > app::kHostsMost || o.spares > app::kHostsMost - o.nodes)
     return fail(ErrorCode::kInvalid,
                 fmt::format("--nodes and --spares must be at most {} together", app::kHostsMost));
+  if (const auto others = app::parse_duration(o.end_others); others && *others < kNsPerSecond)
+    return fail(ErrorCode::kInvalid, "--end-others must be at least 1s");
   for (const auto& [name, text] : {std::pair("--min-time", &o.min_time), std::pair("--end-hang", &o.end_hang),
                                    std::pair("--end-others", &o.end_others)}) {
     const auto duration = app::parse_duration(*text);

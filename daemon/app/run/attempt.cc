@@ -114,6 +114,10 @@ recover::Failure failure_of(const std::optional<Report>& report, const std::stri
   return out;
 }
 
+std::optional<int64_t> older_than(std::optional<int64_t> resumed, std::optional<int64_t> fault_at) {
+  return resumed && fault_at ? std::min(*resumed, *fault_at) : resumed ? resumed : fault_at;
+}
+
 std::string ledger_line(const Attempt& a) {
   nlohmann::ordered_json out;
   const auto number = [](std::optional<int64_t> n) {

@@ -55,6 +55,9 @@ std::vector<std::string> attempt_variables(uint32_t number, uint32_t left, const
 recover::Failure failure_of(const std::optional<Report>& report, const std::string& host,
                             std::optional<int64_t> best);
 
+// The step that an older checkpoint lies before: the one that was used, and the fault's; nothing: any.
+std::optional<int64_t> older_than(std::optional<int64_t> resumed, std::optional<int64_t> fault_at);
+
 // One line of JSON with its newline.
 std::string ledger_line(const Attempt& attempt);
 

@@ -34,7 +34,7 @@ std::vector<std::string> excluded(const AttemptHistory& history, size_t index) {
   for (size_t i = 0; i < std::min(index, history.attempts.size()); ++i) {
     const recover::Decision& d = history.attempts[i].decision;
     if (!d.again) continue;
-    for (const auto* names : {&d.hosts, &d.devices})
+    for (const auto* names : {&d.hosts, &history.attempts[i].leaves_out, &d.devices})
       for (const std::string& name : *names)
         if (std::ranges::find(out, name) == out.end()) out.push_back(name);
   }

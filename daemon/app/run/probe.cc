@@ -147,6 +147,8 @@ int probe(const ProbeTarget& target, TimeNs within_ns) {
   hints.ai_socktype = SOCK_STREAM;
   const int named = ::getaddrinfo(target.host.c_str(), std::to_string(target.port).c_str(), &hints, &found);
   if (named == EAI_NONAME || named == EAI_NODATA) return 0;  // no service of this name
+  // A word before a colon, as "step:500", where no name server answers.
+  if (named == EAI_AGAIN && target.host.find('.') == target.host.npos) return 0;
   if (named != 0) return 1;
   const TimeNs until = mono_now() + within_ns;
   for (const addrinfo* one = found; one; one = one->ai_next) {

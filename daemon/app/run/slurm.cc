@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <span>
 
 #include "app/run/tool.h"
 #include "base/text.h"
@@ -117,6 +118,53 @@ std::vector<std::string> arguments_of(std::string_view command) {
   return out;
 }
 
+// The words before the program. An unknown option is taken for one without a value of its own word.
+std::span<const std::string> srun_options(const std::vector<std::string>& command) {
+  constexpr std::string_view kShort = "ABCDGJKLMNOPRTUWcdeimnopqrtwx";
+  constexpr std::string_view kLong[] = {"account",
+                                        "chdir",
+                                        "constraint",
+                                        "container-image",
+                                        "container-mounts",
+                                        "cpu-bind",
+                                        "cpus-per-gpu",
+                                        "cpus-per-task",
+                                        "distribution",
+                                        "error",
+                                        "exclude",
+                                        "export",
+                                        "gpus",
+                                        "gpus-per-node",
+                                        "gpus-per-task",
+                                        "gres",
+                                        "input",
+                                        "job-name",
+                                        "mem",
+                                        "mem-per-cpu",
+                                        "mpi",
+                                        "network",
+                                        "nodefile",
+                                        "nodelist",
+                                        "nodes",
+                                        "ntasks",
+                                        "ntasks-per-node",
+                                        "output",
+                                        "partition",
+                                        "qos",
+                                        "time",
+                                        "wait"};
+  size_t end = 1;
+  while (end < command.size() && command[end].starts_with('-')) {
+    const std::string_view word = command[end];
+    const bool is_short = word.size() == 2 && kShort.find(word[1]) != kShort.npos;
+    end +=
+        is_short || std::ranges::find(kLong, word.substr(std::min<size_t>(2, word.size()))) != std::end(kLong)
+            ? 2
+            : 1;
+  }
+  return std::span(command).subspan(1, std::min(end, command.size()) - 1);
+}
+
 }  // namespace
 
 Result<SlurmJob> slurm_job_of(std::string_view text) {
@@ -150,10 +198,11 @@ Result<SlurmJob> slurm_job_of(std::string_view text) {
 
 std::optional<uint32_t> nodes_of_step(const std::vector<std::string>& command) {
   if (!is_srun(command)) return std::nullopt;
-  for (size_t i = 1; i < command.size(); ++i) {
-    std::string_view word = command[i], value;
+  const std::span<const std::string> options = srun_options(command);
+  for (size_t i = 0; i < options.size(); ++i) {
+    std::string_view word = options[i], value;
     if (word == "-N" || word == "--nodes")
-      value = i + 1 < command.size() ? std::string_view(command[i + 1]) : std::string_view();
+      value = i + 1 < options.size() ? std::string_view(options[i + 1]) : std::string_view();
     else if (word.starts_with("--nodes="))
       value = word.substr(8);
     else if (word.starts_with("-N"))
@@ -170,7 +219,7 @@ bool spans_hosts(const std::vector<std::string>& command, const Lookup& variable
 }
 
 bool can_exclude(const std::vector<std::string>& command) {
-  return is_srun(command) && std::ranges::none_of(command, [](std::string_view word) {
+  return is_srun(command) && std::ranges::none_of(srun_options(command), [](std::string_view word) {
            return word.starts_with("-x") || word.starts_with("-w") || word.starts_with("--exclude") ||
                   word.starts_with("--nodelist") || word.starts_with("--nodefile");
          });
@@ -270,6 +319,7 @@ bool BatchJob::requeues_preempted(const SlurmJob& job) {
   // A partition may have a mode of its own.
   const auto partition = output_of({.words = {"scontrol", "-o", "show", "partition", job.partition}});
   const auto config = output_of({.words = {"scontrol", "show", "config"}});
+  if (!config && !partition) return true;  // it may, and a successor would be a second copy
   std::string mode = partition ? std::string(field(*partition, "PreemptMode")) : "";
   if (config && (mode.empty() || mode == "OFF"))
     for (const std::string_view line : split(*config, '\n'))

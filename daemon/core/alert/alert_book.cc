@@ -644,7 +644,8 @@ void AlertBook::end_silence(Issue& issue, TimeNs now) {
 void AlertBook::remind(Issue& issue, TimeNs now) {
   const TimeNs every = options_.remind_every_ns;
   if (every <= 0 || !issue.handling.acknowledged_by.empty() || silent(issue, now)) return;
-  if (!issue.fault.again.empty()) return;  // the last attempt's failure calls
+  // The last attempt's failure calls; but what the host shows is no user's to silence.
+  if (!issue.fault.again.empty() && !issue.fault.of_host) return;
   const bool due = std::ranges::any_of(issue.deliveries, [&](const auto& one) {
     const Route* r = route(one.first);
     return r && !r->groups && one.second.state == Delivery::State::kSent && one.second.made_ns != kNoTime &&

@@ -150,7 +150,7 @@ class Table {
     if (hosts == f_.advice.hosts) out.devices = f_.advice.devices;
     const std::string names = shown_list(out.hosts.empty() ? out.devices : out.hosts);
     const bool whole_hosts = !out.hosts.empty();
-    if (whole_hosts) out.wait_ns = 0;  // nothing has to recover first
+    out.wait_ns = 0;  // nothing has to recover first
     if (whole_hosts && means_.spares >= out.hosts.size()) {
       out.way = Way::kSpare;
     } else if (!out.devices.empty() && means_.may_leave_devices) {
@@ -178,7 +178,8 @@ class Table {
 
   Decision once() const {
     if (times_ >= kOnce) return stop(repeated());
-    return again(f_.hang ? "once: it stood, and the cause is not known" : "once: the cause is not known");
+    const char* why = f_.hang ? "it stood, and the cause is not known" : "the cause is not known";
+    return again(f_.progress == Progress::kUnknown ? why : fmt::format("once: {}", why));
   }
 
   const Ledger& ledger_;

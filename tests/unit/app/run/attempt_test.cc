@@ -69,6 +69,14 @@ BOOST_AUTO_TEST_CASE(a_failure_has_one_root_whatever_its_numbers_and_progress_be
   BOOST_TEST((failure_of(std::nullopt, "n1", 7).progress == recover::Progress::kUnknown));
 }
 
+BOOST_AUTO_TEST_CASE(an_older_checkpoint_is_from_before_the_fault_and_the_one_that_was_used) {
+  BOOST_TEST((older_than(20, 17) == 17));
+  BOOST_TEST((older_than(10, 17) == 10));
+  BOOST_TEST((older_than(std::nullopt, 17) == 17));
+  BOOST_TEST((older_than(10, std::nullopt) == 10));
+  BOOST_TEST(!older_than(std::nullopt, std::nullopt).has_value());
+}
+
 BOOST_AUTO_TEST_CASE(a_scheduler_that_counts_learns_whether_another_attempt_helps) {
   recover::Failure f;
   recover::Decision stop, again;
