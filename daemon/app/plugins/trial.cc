@@ -78,7 +78,11 @@ bool Trial::wait(MessageKind answer) {
           fmt::format("a call did not return within {}", format_duration(options_.limits.call_ns)));
     std::string how;
     if (state == HostLink::State::kClosed) link_->kill();
-    if (link_->ended(how)) return give_up(how.empty() ? "it exited" : how);
+    if (link_->ended(how)) {
+      (void)link_->exchange(handlers);  // its last words, if it wrote them since the look above
+      if (problem_.empty() && answered_ == answer) return true;
+      return give_up(how.empty() ? "it exited" : how);
+    }
     descriptors.clear();
     link_->add_descriptors(descriptors);
     // Polls with a timeout: a child of the plugin may hold its channel open.
