@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "app/run/leftovers.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/verbs.h"
 
@@ -31,12 +32,6 @@ constexpr const char* kAttemptMemberVariable = "CULPRIT_ATTEMPT_MEMBER";
 constexpr std::array kPassedOn = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 constexpr TimeNs kEndPatience = 5 * kNsPerSecond, kKillPatience = 10 * kNsPerSecond;
 constexpr uint32_t kMemberMost = 1'000'000;
-
-TimeNs monotonic_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 
@@ -106,7 +101,7 @@ int AttemptProcess::next_signal(TimeNs until, siginfo_t& info) {
   if (until == kNoTime) {
     signal = ::sigwaitinfo(&received_, &info);
   } else {
-    const TimeNs rest = std::max<TimeNs>(0, until - monotonic_now());
+    const TimeNs rest = std::max<TimeNs>(0, until - steady_now());
     const timespec time{static_cast<time_t>(rest / kNsPerSecond), static_cast<long>(rest % kNsPerSecond)};
     signal = ::sigtimedwait(&received_, &info, &time);
   }
@@ -116,7 +111,7 @@ int AttemptProcess::next_signal(TimeNs until, siginfo_t& info) {
 }
 
 std::optional<int> AttemptProcess::wait(TimeNs within) {
-  const TimeNs until = within == kNoTime ? kNoTime : monotonic_now() + within;
+  const TimeNs until = within == kNoTime ? kNoTime : steady_now() + within;
   for (;;) {
     siginfo_t info{};
     const int signal = next_signal(until, info);
@@ -124,15 +119,15 @@ std::optional<int> AttemptProcess::wait(TimeNs within) {
     int status = 0;
     for (pid_t ended = 0; (ended = ::waitpid(-1, &status, WNOHANG)) > 0;)
       if (ended == child_) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    if (until != kNoTime && monotonic_now() >= until) return std::nullopt;
+    if (until != kNoTime && steady_now() >= until) return std::nullopt;
   }
 }
 
 std::string AttemptProcess::report_text() const { return text_of_descriptor(report_); }
 
 bool AttemptProcess::pause(TimeNs wait_ns) {
-  const TimeNs until = monotonic_now() + wait_ns;
-  while (!stopped_ && monotonic_now() < until) {
+  const TimeNs until = steady_now() + wait_ns;
+  while (!stopped_ && steady_now() < until) {
     siginfo_t info{};
     (void)next_signal(until, info);
   }

@@ -6,6 +6,7 @@
 
 #include "app/checkpoint/look.h"
 #include "app/run/folder.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/environment.h"
 #include "cli/layout.h"
@@ -59,12 +60,6 @@ struct CheckpointVerb {
   bool no_memory = false;
   std::optional<uint64_t> resumed_from;
 };
-
-TimeNs wall_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 // Next to the folders of runs.
 std::string memory_folder() {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "app/confirm/logs.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/kept_by_server.h"
 #include "cli/remote.h"
@@ -32,12 +33,6 @@ struct RulesReviewOptions {
   RuleChoice choice;
   uint64_t days = kDays, jobs = kReviewJobs;
 };
-
-TimeNs wall_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 // Reads lines of the newest jobs with stored evidence.
 size_t read_evidence(app::Client& client, const std::vector<Json>& jobs, size_t most,

@@ -23,6 +23,7 @@
 #include "app/run/follow.h"
 #include "app/run/private_daemon.h"
 #include "app/run/slurm.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/attempt_process.h"
 #include "cli/environment.h"
@@ -83,10 +84,6 @@ std::string moment_now() {
   char text[32];
   std::strftime(text, sizeof text, "%m%d-%H%M%S", &parts);
   return text;
-}
-
-TimeNs run_wall_now() {
-  return std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
 app::ArmedPlaces places_of(const app::RunFolder& folder, const app::Launch& launch) {
@@ -201,11 +198,11 @@ class Session {
       report_error(fmt::format("{}: {} of what the command wrote could not be copied to it",
                                folder_.logs().path(), format_bytes(lost)));
     const std::string& program = o_.command[0];
-    std::string lines = app::end_lines(end, program.substr(program.rfind('/') + 1), run_wall_now(), kills_,
-                                       app::memory_kills());
+    std::string lines =
+        app::end_lines(end, program.substr(program.rfind('/') + 1), wall_now(), kills_, app::memory_kills());
     if (end.status() != 0)
       lines += app::disk_lines_within(kDiskWithin, last_lines(), std::filesystem::current_path().string(),
-                                      run_wall_now());
+                                      wall_now());
     if (lines.empty()) return;
     if (Status written = folder_.logs().write(launch_.log + ".end.log", lines); !written)
       report_error(written.error().text);
@@ -377,7 +374,7 @@ std::optional<ResumeFrom> newest_checkpoint(const std::string& folder, std::opti
   app::CheckpointOptions options;
   options.bytes = true;
   options.settled = true;  // no attempt runs
-  options.now = run_wall_now();
+  options.now = wall_now();
   auto found = app::newest_whole_checkpoint(folder, options, before);
   if (found) return ResumeFrom{std::move(found->path), found->step};
   if (found.error().code != ErrorCode::kNotFound) report_error(found.error().text);
@@ -387,7 +384,7 @@ std::optional<ResumeFrom> newest_checkpoint(const std::string& folder, std::opti
 TimeNs newest_saved_ns(const std::string& folder) {
   app::CheckpointOptions options;
   options.settled = true;
-  options.now = run_wall_now();
+  options.now = wall_now();
   TimeNs out = kNoTime;
   const auto look = app::look_at_checkpoints(folder, options);
   if (!look) return out;

@@ -25,6 +25,7 @@
 #include "app/run/joint_decision.h"
 #include "app/run/leftovers.h"
 #include "app/run/members.h"
+#include "base/clock.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "cli/attempt_process.h"
@@ -56,18 +57,6 @@ constexpr int kNotTogether = 1;  // exit status of a member without a command of
 constexpr size_t kReportsBytes = 64 << 20;  // of the reports of all members
 constexpr const char* kDecision = "decision";
 constexpr const char* kGo = "go";
-
-TimeNs wall_clock() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
-TimeNs steady_clock() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 double random_share() { return static_cast<double>(random_number() >> 32) / 2147483648.0 - 1; }
 
@@ -126,14 +115,14 @@ class Member {
     Status joined = agreement_.enter(0);
     if (joined) joined = agreement_.write("join", to_json(me));
     if (!joined) return give_up(joined.error().text);
-    const TimeNs begin = steady_clock();
+    const TimeNs begin = steady_now();
     Since enough;
     std::map<std::string, MemberRecord> all;
     for (;;) {
       if (take_decision()) return true;
       read_records("join", all);
-      const TimeNs waited = steady_clock() - begin;
-      const TimeNs since_enough = enough.age(all.size() >= o_.nodes, steady_clock());
+      const TimeNs waited = steady_now() - begin;
+      const TimeNs since_enough = enough.age(all.size() >= o_.nodes, steady_now());
       const bool complete = all.size() >= size_t{o_.nodes} + o_.spares;
       if (complete || since_enough >= kSparesWithin) {
         const auto position = std::distance(all.begin(), all.find(host_));
@@ -178,7 +167,7 @@ class Member {
     me.host = host_;
     if (Status written = agreement_.write("ready", to_json(me)); !written)
       return give_up(written.error().text);
-    const TimeNs begin = steady_clock();
+    const TimeNs begin = steady_now();
     const uint32_t rank = plan_.rank_of(host_).value_or(0);
     std::map<std::string, MemberRecord> all;
     for (;;) {
@@ -189,7 +178,7 @@ class Member {
         return give_up(
             fmt::format("attempt {} was not begun: {} did not come", plan_.attempt, to_terminal(missing)));
       }
-      const TimeNs waited = steady_clock() - begin;
+      const TimeNs waited = steady_now() - begin;
       if (waited >= rank * patience_.turn_ns || waited >= patience_.ready_ns) {
         read_records("ready", all);
         std::vector<std::string> missing;
@@ -216,7 +205,7 @@ class Member {
     const uint32_t rank = plan_.rank_of(host_).value_or(0);
     MemberRecord me;
     me.host = host_, me.member = run_.launch.member;
-    me.begin_ns = wall_clock();
+    me.begin_ns = wall_now();
     std::vector<std::string> words = {
         "culprit", "run",          "--shared",   run_.folder.path() + "/attempts",
         "--job",   attempt_name(), "--end-hang", o_.end_hang};
@@ -230,7 +219,7 @@ class Member {
     ran_ = true;
     status_ = kCommandNotStarted;
     if (process_.start(words, std::move(environment))) status_ = wait_for_command(me);
-    me.end_ns = wall_clock();
+    me.end_ns = wall_now();
     me.status = status_;
     me.interrupted = process_.stopped();
     me.report = process_.report_text();
@@ -300,7 +289,7 @@ class Member {
     for (;;) {
       show_life();
       if (take_decision()) return true;
-      const TimeNs now = steady_clock();
+      const TimeNs now = steady_now();
       if (now >= look_at) {
         look_at = now + look_every;
         read_ends(view);
@@ -380,11 +369,10 @@ class Member {
       if (report) hand_over_report(out, *report);
       ::_exit(0);
     }
-    const TimeNs until = steady_clock() + 2 * patience_.ends_ns;
+    const TimeNs until = steady_now() + 2 * patience_.ends_ns;
     while (child > 0 && ::waitpid(child, nullptr, WNOHANG) == 0) {
       show_life();
-      if (process_.pause(kDiagnosisLook) && steady_clock() < until && !agreement_.settled(kDecision))
-        continue;
+      if (process_.pause(kDiagnosisLook) && steady_now() < until && !agreement_.settled(kDecision)) continue;
       ::kill(child, SIGKILL);
       ::waitpid(child, nullptr, 0);
       break;
@@ -396,9 +384,9 @@ class Member {
 
   void propose() {
     app::JointFacts facts{host_, plan_, ends_, best_, ledger_, limits_};
-    facts.now = wall_clock();
+    facts.now = wall_now();
     facts.chance = random_share();
-    if (const TimeNs end = app::allocation_end(variable); end != kNoTime) facts.left_ns = end - wall_clock();
+    if (const TimeNs end = app::allocation_end(variable); end != kNoTime) facts.left_ns = end - wall_now();
     if (app::has_failed(facts)) {
       facts.report = report_of_attempt();
       if (agreement_.settled(kDecision)) return;  // another member was faster
@@ -531,11 +519,11 @@ class Member {
     finish_printing();
     close_run();
     if (!well || attempts_.size() > 1 || run_.keep) return;
-    const TimeNs until = steady_clock() + kLeaveWithin;
+    const TimeNs until = steady_now() + kLeaveWithin;
     const size_t all = plan_.hosts.size() + spares_;
     const std::map<std::string, std::string> none;
     while (agreement_.read_new("left", none).size() < all) {
-      if (steady_clock() >= until) return;
+      if (steady_now() >= until) return;
       if (!process_.pause(kMemberLook)) return;
     }
     run_.folder.remove();

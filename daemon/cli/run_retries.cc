@@ -19,6 +19,7 @@
 #include "app/run/devices.h"
 #include "app/run/leftovers.h"
 #include "app/run/probe.h"
+#include "base/clock.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "cli/attempt_process.h"
@@ -38,12 +39,6 @@ using app::Attempt;
 constexpr TimeNs kProbeWithin = 10 * kNsPerSecond;
 constexpr uint32_t kRetriesMost = 1000;
 constexpr int kReaderLeft = 128 + SIGPIPE;
-
-TimeNs wall_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 double chance() { return static_cast<double>(random_number() >> 32) / 2147483648.0 - 1; }
 

@@ -22,6 +22,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/doctor/doctor.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "ingest/file.h"
 #include "io/http/exchange.h"
@@ -188,12 +189,6 @@ std::optional<bool> clock_synchronised() {
   const int reported = ::adjtimex(&state);
   if (reported < 0) return std::nullopt;
   return reported != TIME_ERROR && !(state.status & STA_UNSYNC);
-}
-
-TimeNs wall_now() {
-  timespec t{};
-  ::clock_gettime(CLOCK_REALTIME, &t);
-  return t.tv_sec * kNsPerSecond + t.tv_nsec;
 }
 
 uint64_t descriptors_max() {

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "app/run/relay.h"
+#include "base/clock.h"
 #include "base/time.h"
 #include "io/system_error.h"
 
@@ -34,12 +35,6 @@ constexpr TimeNs kDrainQuiet = 100 * kNsPerMs;  // wait after the child's end, w
                                                 // output open
 constexpr TimeNs kDrainMost = 2 * kNsPerSecond;
 constexpr std::array kPassedOn = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-
-TimeNs steady_now() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * kNsPerSecond + now.tv_nsec;
-}
 
 sigset_t set_of_passed_on() {
   sigset_t set;

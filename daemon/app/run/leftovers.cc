@@ -22,6 +22,7 @@
 #include <set>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "capture/proc_text.h"
@@ -90,12 +91,6 @@ bool owner_lives(std::string_view mark) {
   const auto [rest, bad] = std::from_chars(parts[0].data(), parts[0].data() + parts[0].size(), pid);
   if (bad != std::errc() || rest != parts[0].data() + parts[0].size() || pid <= 0) return true;
   return start_of(pid) == parts[1];
-}
-
-TimeNs steady_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
 }
 
 // Waits until no marked process is left, or the time is over.

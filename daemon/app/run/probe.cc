@@ -16,6 +16,7 @@
 #include <charconv>
 #include <chrono>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "io/process_end.h"
 #include "model/headline.h"
@@ -24,10 +25,6 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kTargetsMost = 4, kLineBytes = 4096, kHostBytes = 253, kPathBytes = 1024, kLinesMost = 16;
-
-TimeNs mono_now() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -150,7 +147,7 @@ int probe(const ProbeTarget& target, TimeNs within_ns) {
   // A word before a colon, as "step:500", where no name server answers.
   if (named == EAI_AGAIN && target.host.find('.') == target.host.npos) return 0;
   if (named != 0) return 1;
-  const TimeNs until = mono_now() + within_ns;
+  const TimeNs until = steady_now() + within_ns;
   for (const addrinfo* one = found; one; one = one->ai_next) {
     const int fd = ::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) continue;
@@ -158,7 +155,7 @@ int probe(const ProbeTarget& target, TimeNs within_ns) {
     pollfd ready{fd, POLLOUT, 0};
     int error = errno;
     socklen_t size = sizeof error;
-    const auto left_ms = static_cast<int>(std::max<TimeNs>(until - mono_now(), 0) / kNsPerMs);
+    const auto left_ms = static_cast<int>(std::max<TimeNs>(until - steady_now(), 0) / kNsPerMs);
     if (error == EINPROGRESS && ::poll(&ready, 1, left_ms) == 1 &&
         ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0)
       return 0;
@@ -217,11 +214,11 @@ std::vector<ProbeTarget> targets_of(const Report& report, const Lookup& variable
 std::vector<ProbeTarget> unanswered(const std::vector<ProbeTarget>& targets, TimeNs within_ns) {
   std::vector<pid_t> children;
   for (const ProbeTarget& target : targets) children.push_back(start_probe(target, within_ns));
-  const TimeNs until = mono_now() + within_ns;
+  const TimeNs until = steady_now() + within_ns;
   std::vector<ProbeTarget> out;
   for (size_t i = 0; i < targets.size(); ++i) {
     int status = 1;
-    if (children[i] > 0 && io::ends_within(children[i], std::max<TimeNs>(until - mono_now(), 0)))
+    if (children[i] > 0 && io::ends_within(children[i], std::max<TimeNs>(until - steady_now(), 0)))
       ::waitpid(children[i], &status, 0);
     else if (children[i] > 0)
       ::kill(children[i], SIGKILL);  // one that waits in the kernel ends when its server answers

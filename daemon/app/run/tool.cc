@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "io/child.h"
 #include "io/descriptors.h"
@@ -21,10 +22,6 @@ namespace {
 
 constexpr size_t kErrorBytes = 4096, kReasonBytes = 300;
 constexpr int kRoundMs = 100;
-
-TimeNs mono_now() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
 
 struct Pipe {
   io::Descriptor read, write;
@@ -54,10 +51,10 @@ std::vector<std::string> environment_of(const Tool& tool) {
 
 // Reads both pipes until the program has closed them. Nothing: they were closed; else why not.
 std::string read_both(Pipe& out, Pipe& err, const Tool& tool, std::string& output, std::string& errors) {
-  const TimeNs until = mono_now() + tool.within_ns;
+  const TimeNs until = steady_now() + tool.within_ns;
   std::array<char, 16384> part{};
   while (out.read.is_open() || err.read.is_open()) {
-    if (mono_now() >= until) return fmt::format("did not end within {} s", tool.within_ns / kNsPerSecond);
+    if (steady_now() >= until) return fmt::format("did not end within {} s", tool.within_ns / kNsPerSecond);
     pollfd polled[] = {{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}};
     if (::poll(polled, 2, kRoundMs) < 0 && errno != EINTR) return "poll failed";
     for (int i = 0; i < 2; ++i) {
@@ -113,9 +110,9 @@ Result<std::string> output_of(const Tool& tool) {
   if (!child) return tl::unexpected(child.error());
   out->write = {}, err->write = {};
   std::string output, errors;
-  const TimeNs until = mono_now() + tool.within_ns;
+  const TimeNs until = steady_now() + tool.within_ns;
   std::string trouble = read_both(*out, *err, tool, output, errors);
-  const auto end = child->wait(trouble.empty() ? std::max<TimeNs>(until - mono_now(), 0) : 0);
+  const auto end = child->wait(trouble.empty() ? std::max<TimeNs>(until - steady_now(), 0) : 0);
   if (trouble.empty() && end && end->is_success()) return output;
   if (trouble.empty() && !end)
     trouble = fmt::format("did not end within {} s", tool.within_ns / kNsPerSecond);
