@@ -21,7 +21,8 @@ struct ScheduledJob {
   bool operator==(const ScheduledJob&) const = default;
 };
 
-enum class ActionKind : uint8_t {
+// report.h has ActionKind: what a diagnosis advises. An order is what the controller decided.
+enum class OrderKind : uint8_t {
   kIsolate,   // no new work on the target host: drain, taint
   kReturn,    // undo kIsolate on the target host
   kEndTasks,  // end the job's processes on all its hosts
@@ -32,7 +33,7 @@ enum class ActionKind : uint8_t {
 struct ActionOrder {
   std::string op;        // hash of decision, kind and target: 16 hexadecimal digits
   std::string decision;  // "d-0001"
-  ActionKind kind = ActionKind::kVerify;
+  OrderKind kind = OrderKind::kVerify;
   std::string target;                 // host of kIsolate and kReturn; else the job's id
   ScheduledJob job;                   // empty for kReturn
   std::vector<std::string> excluded;  // hosts, of kRunAgain and kVerify
