@@ -14,7 +14,8 @@ if(TARGET culpritd)
   install(TARGETS culpritd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 # Started by our programs, not by people.
-install(TARGETS culprit_plugin_host culprit_capture_program culprit_simulate RUNTIME DESTINATION lib/culprit)
+install(TARGETS culprit_plugin_host culprit_capture_program culprit_end_tasks_program culprit_simulate
+  RUNTIME DESTINATION lib/culprit)
 # Loaded by its path into others' processes, never linked: not among the libraries of the system.
 install(TARGETS culprit_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/culprit)
 # As source, for each MPI has a binary interface of its own, and a package must not ask for one.
@@ -82,7 +83,8 @@ install(DIRECTORY DESTINATION /etc/culprit/plugins.d)
 
 install(FILES ${CULPRIT_PACKAGING}/systemd/culpritd.service
   ${CULPRIT_PACKAGING}/systemd/culpritd-kmsg.socket ${CULPRIT_PACKAGING}/systemd/culprit-capture.socket
-  ${CULPRIT_PACKAGING}/systemd/culprit-capture@.service DESTINATION lib/systemd/system)
+  ${CULPRIT_PACKAGING}/systemd/culprit-capture@.service ${CULPRIT_PACKAGING}/systemd/culprit-end-tasks.socket
+  ${CULPRIT_PACKAGING}/systemd/culprit-end-tasks@.service DESTINATION lib/systemd/system)
 install(FILES ${CULPRIT_PACKAGING}/sysusers/culprit.conf DESTINATION lib/sysusers.d)
 install(FILES ${CULPRIT_PACKAGING}/tmpfiles/culprit.conf DESTINATION lib/tmpfiles.d)
 
@@ -115,7 +117,8 @@ endif()
 # All that an installation holds, and no test: packaging/build-deb.
 add_custom_target(installed_parts)
 add_dependencies(installed_parts culprit culprit_simulate culprit_shared culprit_plugin_host
-  culprit_capture_program culprit_nccl culprit_plugin_gpu_health culprit_plugin_net_health
+  culprit_capture_program culprit_end_tasks_program culprit_nccl culprit_plugin_gpu_health
+  culprit_plugin_net_health
   culprit_plugin_host_health)
 foreach(part culpritd manual)
   if(TARGET ${part})

@@ -197,6 +197,10 @@ bool Session::handle(const peer::Message& message) {
     owner_.source_.stacks_wanted(*wanted);
     return true;
   }
+  if (const auto* end = std::get_if<peer::EndTasks>(&message)) {
+    owner_.source_.end_tasks(*end);
+    return true;
+  }
   return std::holds_alternative<peer::Unknown>(message);
 }
 

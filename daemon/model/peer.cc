@@ -252,13 +252,21 @@ void fields(Io& io, M& m) {
 }
 
 template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, EndTasks>
+void fields(Io& io, M& m) {
+  io.text(m.job, kJobBytes, "the job's name is too long");
+  io.text(m.decision, kJobBytes, "the decision's name is too long");
+  io.number(m.grace_ms);
+}
+
+template <class Io, class M>
 requires std::is_same_v<std::remove_const_t<M>, Unknown>
 void fields(Io&, M&) {}
 
 // The type on the wire is the index in Message: existing entries stay, new ones are appended.
-constexpr const char* kNames[] = {"unknown message", "hello",        "welcome", "frame", "skipped", "ack",
-                                  "status",          "wanted",       "ping",    "pong",  "refused", "bye",
-                                  "steps wanted",    "stacks wanted"};
+constexpr const char* kNames[] = {"unknown message", "hello",         "welcome",  "frame", "skipped", "ack",
+                                  "status",          "wanted",        "ping",     "pong",  "refused", "bye",
+                                  "steps wanted",    "stacks wanted", "end tasks"};
 static_assert(std::size(kNames) == std::variant_size_v<Message>);
 
 template <size_t I = 1>

@@ -153,6 +153,15 @@ struct StacksWanted {
   bool operator==(const StacksWanted&) const = default;
 };
 
+// From the collector: requests the end of the job's processes on the host, so that the job can run again. An
+// agent without this message, or one that does not allow it, skips it.
+struct EndTasks {
+  std::string job;
+  std::string decision;      // "d-0001", for the agent's log
+  uint32_t grace_ms = 5000;  // between SIGTERM and SIGKILL
+  bool operator==(const EndTasks&) const = default;
+};
+
 // From a peer that sent nothing else for a while; the other peer answers with a Pong.
 struct Ping {
   uint64_t stamp = 0;
@@ -195,7 +204,7 @@ struct Unknown {
 };
 
 using Message = std::variant<Unknown, Hello, Welcome, Frame, Skipped, Ack, Status, Wanted, Ping, Pong,
-                             Refused, Bye, StepsWanted, StacksWanted>;
+                             Refused, Bye, StepsWanted, StacksWanted, EndTasks>;
 const char* name_of(const Message& message);
 
 constexpr size_t kHeaderBytes = 8;

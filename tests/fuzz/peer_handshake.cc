@@ -76,6 +76,7 @@ class Source final : public forward::FrameSource {
   }
   void steps_wanted(const std::string&, const std::vector<int64_t>&) override {}
   void stacks_wanted(const peer::StacksWanted&) override {}
+  void end_tasks(const peer::EndTasks&) override {}
   void fell_behind(peer::Log, uint64_t committed) override { require(committed > kFrames); }
 };
 

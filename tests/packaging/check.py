@@ -23,7 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"
 EXPOSURE_MAX = 2.0
 CAPTURE_EXPOSURE_MAX = 2.5  # it may trace, and be another user
-UNITS = ("culpritd.service", "culpritd-kmsg.socket", "culprit-capture.socket", "culprit-capture@.service")
+UNITS = ("culpritd.service", "culpritd-kmsg.socket", "culprit-capture.socket", "culprit-capture@.service",
+         "culprit-end-tasks.socket", "culprit-end-tasks@.service")
 DOCUMENTS = ("operations", "formats", "security", "faq", "incident", "CHANGELOG", "rules", "categories",
              "sdk", "sdk-python", "sdk-nccl", "sdk-mpi")
 Test = Callable[["Build"], str]
@@ -78,7 +79,8 @@ def unit_root(folder: Path) -> Path:
     units.mkdir(parents=True)
     for unit in UNITS:
         shutil.copy(PACKAGING / "systemd" / unit, units)
-    for name in ("usr/bin/culpritd", "usr/lib/culprit/culprit-capture", "bin/kill"):
+    for name in ("usr/bin/culpritd", "usr/lib/culprit/culprit-capture",
+                 "usr/lib/culprit/culprit-end-tasks", "bin/kill"):
         program = folder / name
         program.parent.mkdir(parents=True, exist_ok=True)
         program.write_text("#!/bin/sh\n")
@@ -143,7 +145,8 @@ def drop_ins(_: Build) -> str:
 @promise("programs are position independent, bound at their start, with guarded stacks and checked calls")
 def hardened(build: Build) -> str:
     said = []
-    for name in ("culpritd", "culprit", "culprit-capture", "culprit-plugin-host"):
+    for name in ("culpritd", "culprit", "culprit-capture", "culprit-end-tasks",
+                 "culprit-plugin-host"):
         path = build.folder / "bin" / name
         need(path.exists(), f"{path} is not built")
         need(re.search(r"Type:\s+DYN", ran("readelf", "-hW", path)), f"{name} has fixed addresses")
@@ -271,7 +274,7 @@ def contents(build: Build) -> str:
                  "usr/share/culprit/grafana/culprit.json",
                  "lib/systemd/system/culpritd.service", "lib/systemd/system/culpritd-kmsg.socket",
                  "lib/systemd/system/culprit-capture.socket", "lib/systemd/system/culprit-capture@.service",
-                 "lib/culprit/culprit-capture",
+                 "lib/culprit/culprit-capture", "lib/culprit/culprit-end-tasks",
                  "usr/lib/sysusers.d/culprit.conf", "usr/lib/tmpfiles.d/culprit.conf",
                  "etc/culprit/culpritd.toml", "etc/culprit/conf.d/", "etc/culprit/rules.d/",
                  "usr/share/man/man1/culprit.1.gz", "usr/share/man/man5/culpritd.toml.5.gz",

@@ -35,6 +35,7 @@ class SpoolSource final : public forward::FrameSource {
   void acknowledged(peer::Log log, uint64_t sequence) override;
   void steps_wanted(const std::string&, const std::vector<int64_t>&) override {}
   void stacks_wanted(const peer::StacksWanted&) override {}
+  void end_tasks(const peer::EndTasks&) override {}
   void fell_behind(peer::Log, uint64_t) override { ++fell_behind_count; }
 
  private:

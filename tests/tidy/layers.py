@@ -35,7 +35,8 @@ APP_PARTS = {
     "plugins": ("config",),
     "checkpoint": (),
     "run": ("checkpoint",),
-    "daemon": ("config", "jobs", "offline", "confirm"),
+    "tasks": ("jobs",),
+    "daemon": ("config", "jobs", "offline", "confirm", "tasks"),
     "play": ("config", "jobs", "offline", "daemon"),
 }
 # The parts of app/daemon: each may include those before it.

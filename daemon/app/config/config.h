@@ -175,6 +175,7 @@ struct Config {
   } capture;
   struct Act {
     ActMode mode = ActMode::kObserve;
+    bool end_tasks = false;  // of this host, at the collector's request
   } act;
 
   std::vector<LogWatch> files() const;  // logs, then dumps

@@ -217,6 +217,9 @@ const Option kOptions[] = {
      "for in most captures is named. 0: none."},
     {"act.mode", word_type<OF(ActMode, act.mode)>(kModes), true, nullptr,
      "observe: reports which action would be taken. act: takes it."},
+    {"act.end_tasks", FlagType{OF(bool, act.end_tasks)}, true, nullptr,
+     "Let the collector end the processes of a job on this host, so that the job runs again elsewhere. Roles "
+     "agent and both. Needs culprit-end-tasks.socket."},
     {"daemon.log_level", word_type<OF(LogLevel, daemon.log_level)>(kLevels), true, nullptr,
      "Lowest level of the daemon's own log, on standard error."},
     {"alert.name", TEXT(alert.back().name, check_receiver_name, "name"), true, "\"on-call\"",

@@ -379,6 +379,9 @@ Status Daemon::start_uplink(std::shared_ptr<rules::Ruleset> rules) {
   options.report_error = [this](const std::string& what) { report_error(what); };
   options.status = [this] { return peer_status(); };
   options.stacks_wanted = [this](const peer::StacksWanted& wanted) { look_into(wanted); };
+  options.end_tasks = [this](const peer::EndTasks& request) {
+    if (ends_) ends_->end(request);
+  };
   auto started = Uplink::start(env_, std::move(options));
   if (!started) return tl::unexpected(started.error());
   uplink_ = std::move(*started);
@@ -510,6 +513,12 @@ void Daemon::look_into(peer::StacksWanted wanted) {
 
 void Daemon::start_capture() {
   if (!config_.watches()) return;
+  EndServiceOptions ending;
+  ending.config = &config_;
+  ending.processes = processes_.get();
+  ending.known_as = [this](const std::string& job) { return job_names_.known_as(job); };
+  ending.log = [this](LogLevel level, const std::string& what) { say(level, what); };
+  ends_ = std::make_unique<EndService>(env_, std::move(ending));
   CaptureServiceOptions options;
   options.config = &config_;
   options.recorder = recorder_.get();
@@ -640,6 +649,7 @@ void Daemon::stop() {
   if (ras_) ras_->stop();
   http_.reset();
   if (capture_) capture_->stop();
+  if (ends_) ends_->stop();
   // Stops the store first: the engine may have a long queue; the next start ingests the rest of it.
   const auto finish_rest = [this] { collector_ ? collector_->stop([this] { finish(); }) : finish(); };
   const auto finish_all = [this, finish_rest] { plugins_ ? plugins_->stop(finish_rest) : finish_rest(); };

@@ -34,6 +34,7 @@
 #include "app/daemon/self/self_watch.h"
 #include "app/daemon/uplink/uplink.h"
 #include "app/daemon/watch/capture_service.h"
+#include "app/daemon/watch/end_service.h"
 #include "app/daemon/watch/plugin_service.h"
 #include "app/daemon/watch/ras_service.h"
 #include "app/jobs/job_names.h"
@@ -146,6 +147,7 @@ class Daemon {
   std::unique_ptr<PluginService> plugins_;   // null: the role observes no host
   std::unique_ptr<RasService> ras_;          // null: the role observes no host
   std::unique_ptr<CaptureService> capture_;  // null: the role observes no host
+  std::unique_ptr<EndService> ends_;         // null: the role observes no host
   std::unique_ptr<DaemonApi> source_;
   std::unique_ptr<serve::Api> api_;
   std::unique_ptr<HttpService> http_;

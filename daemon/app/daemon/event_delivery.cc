@@ -55,11 +55,11 @@ void EventDelivery::deliver(const std::vector<LiveEvent>& events) {
   std::vector<LiveEvent> findings;  // a fault on all hosts causes one or more findings per host
   for (const LiveEvent& event : events) {
     if (event.kind == LiveEventKind::kStepsWanted) {
-      if (parts_.collector) parts_.collector->want_steps(event.hosts, {event.job, event.steps});
+      if (parts_.collector) parts_.collector->ask(event.hosts, peer::StepsWanted{event.job, event.steps});
       continue;
     }
     if (event.kind == LiveEventKind::kStacksWanted) {
-      if (parts_.collector) parts_.collector->want_stacks(event.hosts, event.stacks);
+      if (parts_.collector) parts_.collector->ask(event.hosts, event.stacks);
       if (event.here && parts_.capture) parts_.capture(event.stacks);
       continue;
     }

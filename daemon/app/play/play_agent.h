@@ -57,6 +57,7 @@ class PlayAgent final : public forward::FrameSource {
   // Played jobs send no records of steps, only summaries.
   void steps_wanted(const std::string&, const std::vector<int64_t>&) override {}
   void stacks_wanted(const peer::StacksWanted&) override {}
+  void end_tasks(const peer::EndTasks&) override {}
   void fell_behind(peer::Log, uint64_t) override {}
 
  private:

@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,12 +61,14 @@ class MemorySource final : public FrameSource {
   }
   std::pair<std::string, std::vector<int64_t>> asked_steps;  // the last
   std::pair<std::string, uint32_t> asked_stacks;             // the last
+  std::optional<culprit::peer::EndTasks> asked_end;
   void acknowledged(Log log, uint64_t sequence) override {
     of(log).acknowledged = std::max(sequence, of(log).acknowledged);
   }
   void steps_wanted(const std::string& job, const std::vector<int64_t>& steps) override {
     asked_steps = {job, steps};
   }
+  void end_tasks(const peer::EndTasks& request) override { asked_end = request; }
   void stacks_wanted(const peer::StacksWanted& w) override { asked_stacks = {w.job, w.sample}; }
   void fell_behind(Log log, uint64_t committed) override { of(log).fell_behind = committed; }
 

@@ -32,7 +32,8 @@ const std::vector<Message>& samples() {
       Bye{"the agent stops"},
       StepsWanted{"llama", {118, 119}},
       StacksWanted{"llama", 2},
-      StacksWanted{"llama", 3, true, true}};
+      StacksWanted{"llama", 3, true, true},
+      EndTasks{"llama", "d-0001", 2000}};
   return all;
 }
 

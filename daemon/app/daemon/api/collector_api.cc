@@ -153,12 +153,14 @@ void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const Co
   m.counter("culprit_collector_wants_untaken_total",
             "Of these, those not sent at once: the host is away or unknown.")
       .value(as_double(f.wants_untaken));
+  m.counter("culprit_collector_end_tasks_total", "Times that a host was asked to end a job's processes.")
+      .value(as_double(f.ends.times));
   m.counter("culprit_collector_stacks_wanted_total", "Times that a host was asked for stacks of a job.")
-      .value(as_double(f.stacks_wanted));
+      .value(as_double(f.stacks.times));
   m.counter("culprit_collector_steps_wanted_total", "Times that a host was asked for records of steps.")
-      .value(as_double(f.steps_wanted));
+      .value(as_double(f.steps.times));
   m.counter("culprit_collector_steps_untaken_total", "Of these, those not sent: the host is away or unknown.")
-      .value(as_double(f.steps_untaken));
+      .value(as_double(f.steps.unsent));
   m.counter("culprit_archive_engine_holds_total", "Times that frames waited for the engines.")
       .value(as_double(f.engine_holds));
 }

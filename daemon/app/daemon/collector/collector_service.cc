@@ -264,19 +264,14 @@ void CollectorService::want(const std::vector<std::string>& hosts, TimeNs at, co
   }
 }
 
-void CollectorService::want_steps(const std::vector<std::string>& hosts, const peer::StepsWanted& wanted) {
+void CollectorService::ask(const std::vector<std::string>& hosts, const peer::Message& request) {
   CULPRIT_CHECK(owner_.here());
+  Counters::Asked& asked = std::holds_alternative<peer::StepsWanted>(request)    ? counters_.steps
+                           : std::holds_alternative<peer::StacksWanted>(request) ? counters_.stacks
+                                                                                 : counters_.ends;
   for (const std::string& host : hosts) {
-    ++counters_.steps_wanted;
-    if (!collector_ || !collector_->want(host, wanted)) ++counters_.steps_untaken;
-  }
-}
-
-void CollectorService::want_stacks(const std::vector<std::string>& hosts, const peer::StacksWanted& wanted) {
-  CULPRIT_CHECK(owner_.here());
-  for (const std::string& host : hosts) {
-    ++counters_.stacks_wanted;
-    if (!collector_ || !collector_->want(host, wanted)) ++counters_.stacks_untaken;
+    ++asked.times;
+    if (!collector_ || !collector_->want(host, request)) ++asked.unsent;
   }
 }
 

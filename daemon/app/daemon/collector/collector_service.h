@@ -66,11 +66,8 @@ class CollectorService : private collect::FrameSink {
   // Requests evidence around `at` for a finding from these hosts; a disconnected host gets the request when
   // it reconnects.
   void want(const std::vector<std::string>& hosts, TimeNs at, const std::string& reason);
-  // Requests records of these steps from connected hosts. The caller repeats the request for disconnected
-  // hosts.
-  void want_steps(const std::vector<std::string>& hosts, const peer::StepsWanted& wanted);
-  // Requests the stacks of a job from these hosts' agents. A disconnected host never gets the request.
-  void want_stacks(const std::vector<std::string>& hosts, const peer::StacksWanted& wanted);
+  // Sends StepsWanted, StacksWanted or EndTasks to these hosts' agents. A disconnected host never gets it.
+  void ask(const std::vector<std::string>& hosts, const peer::Message& request);
   void set_tls(std::shared_ptr<const io::TlsCredentials> tls);
   void set_retention(uint64_t max_bytes, TimeNs max_age_ns);
   // Sends Bye and commits received frames, then calls `done`.
@@ -90,9 +87,10 @@ class CollectorService : private collect::FrameSink {
   std::string address() const;
   struct Counters {
     uint64_t commits = 0, failed_commits = 0, engine_holds = 0;
-    uint64_t steps_wanted = 0, steps_untaken = 0;    // requests for records of steps; requests not sent
-    uint64_t stacks_wanted = 0, stacks_untaken = 0;  // requests for stacks; those not sent
-    uint64_t wants = 0, wants_untaken = 0;           // requests for evidence; requests not sent at once
+    struct Asked {
+      uint64_t times = 0, unsent = 0;
+    } steps, stacks, ends;                  // requests for records of steps, for stacks, and to end tasks
+    uint64_t wants = 0, wants_untaken = 0;  // requests for evidence; requests not sent at once
     size_t waiting = 0, engine_bytes = 0;
     bool restoring = false;
   };

@@ -304,6 +304,11 @@ void Uplink::stacks_wanted(const peer::StacksWanted& wanted) {
   if (options_.stacks_wanted) options_.stacks_wanted(wanted);
 }
 
+void Uplink::end_tasks(const peer::EndTasks& request) {
+  CULPRIT_CHECK(owner_.here());
+  if (options_.end_tasks) options_.end_tasks(request);
+}
+
 void Uplink::evidence_synced() {
   CULPRIT_CHECK(owner_.here());
   if (forwarder_) forwarder_->appended(peer::Log::kEvidence);

@@ -43,6 +43,7 @@ struct UplinkOptions {
                                                          // logs
   // The collector requests the stacks of a job on this host; may be empty.
   std::function<void(const peer::StacksWanted& wanted)> stacks_wanted = {};
+  std::function<void(const peer::EndTasks& request)> end_tasks = {};
 };
 
 // For status, metrics and health.
@@ -89,6 +90,7 @@ class Uplink final : public Pipeline, public forward::FrameSource {
   void fell_behind(peer::Log log, uint64_t committed) override;
   void steps_wanted(const std::string& job, const std::vector<int64_t>& steps) override;
   void stacks_wanted(const peer::StacksWanted& wanted) override;
+  void end_tasks(const peer::EndTasks& request) override;
 
  private:
   struct Waiting {

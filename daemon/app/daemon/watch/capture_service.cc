@@ -34,7 +34,7 @@ std::string why_none(const std::vector<std::string>& lines) {
 
 struct CaptureService::Done {
   size_t targets = 0;
-  Result<CaptureLines> lines = CaptureLines{};
+  Result<HelperLines> lines = HelperLines{};
 };
 
 CaptureService::CaptureService(io::Env& env, CaptureServiceOptions options)

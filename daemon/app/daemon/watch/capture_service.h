@@ -29,7 +29,7 @@ struct CaptureServiceOptions {
   ProcessWatch* processes = nullptr;  // borrowed
   std::function<void(PieceBatch&&)> take;
   std::function<void(LogLevel, const std::string&)> log;
-  CaptureWay way = {};
+  HelperWay way = capture_way();
 };
 
 class CaptureService {

@@ -90,14 +90,14 @@ std::map<std::string, std::vector<RasPod>> find_ras_pods(ProcessWatch& processes
   return out;
 }
 
-Result<capture::PodRas> ask_ras_pod(const CaptureWay& way, const RasPod& pod, const std::atomic<bool>& stop) {
+Result<capture::PodRas> ask_ras_pod(const HelperWay& way, const RasPod& pod, const std::atomic<bool>& stop) {
   capture::Request request;
   request.tools.clear();
   request.budget_ns = capture::kPodRasWithin + kPodBeyond;
   request.at_once = 1;
   request.ras_port = pod.port;
   request.targets = {pod.target};
-  const auto lines = run_capture(way, request, {kPodLines, &stop});
+  const auto lines = run_capture(way, request, {0, kPodLines, &stop});
   if (!lines) return tl::unexpected(lines.error());
   auto answer = capture::read_ras_lines(pod.target.pid, lines->lines);
   if (answer && answer->uid != pod.uid) return fail(ErrorCode::kInvalid, "the process has another user now");

@@ -41,6 +41,6 @@ std::map<std::string, std::vector<RasPod>> find_ras_pods(ProcessWatch& processes
                                                          const std::vector<uint16_t>& ports, TimeNs since_ns);
 
 // See capture::ask_pod_ras. `stop` ends the wait early.
-Result<capture::PodRas> ask_ras_pod(const CaptureWay& way, const RasPod& pod, const std::atomic<bool>& stop);
+Result<capture::PodRas> ask_ras_pod(const HelperWay& way, const RasPod& pod, const std::atomic<bool>& stop);
 
 }  // namespace culprit::app

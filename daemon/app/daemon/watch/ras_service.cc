@@ -105,7 +105,7 @@ class RasAsker {
     const std::atomic<bool>& stop;
     std::atomic<bool>& barred;
     bool pods;  // whether culprit-capture may be used
-    const CaptureWay& way;
+    const HelperWay& way;
     std::map<std::string, FollowedJob>& jobs;
     std::string& last_pod;  // the last job queried in its own network namespace
     const std::function<void(std::string_view)>& reading;

@@ -30,7 +30,7 @@ struct RasServiceOptions {
   ProcessWatch* processes = nullptr;  // borrowed; outlives the service
   std::function<void(PieceBatch&&)> take;
   std::function<void(const std::string&)> inform;
-  CaptureWay way = {};  // access to network namespaces of pods
+  HelperWay way = capture_way();  // access to network namespaces of pods
   // Called on the thread with the name of the input before it is parsed ("RAS of user 1001"), and with ""
   // afterwards.
   std::function<void(std::string_view input)> reading;
