@@ -1,0 +1,204 @@
+// Hosts: isolation and return, and the reconciliation of memory with the real state.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "core/recover/controller_impl.h"
+
+namespace culprit::recover {
+
+void Controller::Impl::settle_isolation(const ActionRecord& record, const ActionResult& result) {
+  const std::string& host = record.order.target;
+  switch (record.state) {
+    case ActionState::kDone: {
+      machines.isolated(host, record.order.op, record.root, now);
+      const std::string again = machines.again(host, options.policy.machine_window_ns, now);
+      if (!again.empty()) note(NoteKind::kRecord, nullptr, "isolated again: " + again, record.order);
+      if (group_hosts.contains(host) && !guard.check("")) {
+        CheckOrder order;
+        order.decision = record.order.decision;
+        order.hosts = {host};
+        order.why = fmt::format("{} was isolated with its group and is probably innocent", host);
+        order.until_ns = now + options.bounds.check_ns;
+        out.emplace_back(std::move(order));
+      }
+      break;
+    }
+    case ActionState::kFailed:
+    case ActionState::kSuperseded:
+      guard.not_isolated(host);
+      group_hosts.erase(host);
+      break;
+    default:
+      break;  // ambiguous: it may be out, so it counts in the limits until it is seen
+  }
+  if (record.state == ActionState::kSuperseded) hosts[host].out = true;
+  if (record.state == ActionState::kFailed && result.detail.empty())
+    note(NoteKind::kRecord, nullptr, fmt::format("{} was not isolated, and no reason was given", host));
+}
+
+void Controller::Impl::settle_return(const ActionRecord& record, const ActionResult& result) {
+  const std::string& host = record.order.target;
+  note(NoteKind::kResult, nullptr,
+       fmt::format("return {}: {}{}{}", host, to_string(record.state), result.detail.empty() ? "" : ", ",
+                   result.detail),
+       record.order);
+  if (record.state != ActionState::kDone) return;
+  if (const MachineRecord* m = machines.find(host); m != nullptr && !m->op.empty())
+    actions.undo(m->op, record.by == "culprit" ? "" : record.by, "returned", now);
+  machines.returned(host, now);
+  guard.returned(host, now);
+  group_hosts.erase(host);
+  hosts[host].out = false;
+}
+
+void Controller::Impl::take(const HostSeen& in) {
+  ControlledHost& known = hosts[in.host];
+  const ControlledHost was = known;
+  known.out = in.out;
+  known.op = in.op;
+  known.by = in.by;
+  if (!in.partition.empty()) known.partition = in.partition;
+  reconcile(in.host, was);
+}
+
+// Memory follows the real state, whoever changed it.
+void Controller::Impl::reconcile(const std::string& host, const ControlledHost& was) {
+  const ControlledHost& seen = hosts[host];
+  const MachineRecord* machine = machines.find(host);
+  const std::string ours = machine == nullptr ? std::string() : machine->op;
+  const std::string by = seen.by.empty() ? "another actor" : seen.by;
+  bool returning = false;
+  for (const ActionRecord* open : actions.open())
+    returning = returning || (open->order.kind == OrderKind::kReturn && open->order.target == host);
+
+  if (!ours.empty() && seen.op != ours && !returning) {
+    const ActionRecord* record = actions.find(ours);
+    const std::string root = record == nullptr ? machine->last_root : record->root;
+    // An own return that the result did not report yet is no veto: it is open above.
+    if (seen.out) {
+      note(NoteKind::kRecord, nullptr, fmt::format("{} is now held out by {}: no longer ours", host, by));
+    } else {
+      guard.vetoed(host, root, now);
+      note(NoteKind::kRecord, nullptr,
+           fmt::format("{} was returned by {}: the same cause does not isolate it for {}", host, by,
+                       format_duration(options.guard.veto_ns)));
+    }
+    actions.undo(ours, seen.out ? "" : by, fmt::format("changed by {}", by), now);
+    machines.returned(host, now);
+    guard.returned(host, now);
+    group_hosts.erase(host);
+  } else if (ours.empty() && seen.out && !seen.op.empty()) {
+    const ActionRecord* record = actions.find(seen.op);
+    const bool is_its_host =
+        record != nullptr && record->order.kind == OrderKind::kIsolate && record->order.target == host;
+    if (is_its_host && record->state == ActionState::kAmbiguous) {
+      note(NoteKind::kRecord, nullptr, fmt::format("{} is isolated after all", host), record->order);
+      machines.isolated(host, seen.op, record->root, now);
+      actions.adopt(seen.op, now);
+    }
+  }
+  if (!seen.out || was.out || !seen.op.empty()) return;
+  for (auto& [key, j] : jobs)
+    if (j.state != JobState::kDone && std::ranges::find(j.attempt.hosts, host) != j.attempt.hosts.end())
+      apply(j, JobEvidence::kHostByOthers);
+}
+
+void Controller::Impl::take(const HostChecked& in) {
+  bool asked = false;
+  for (auto& [key, j] : jobs) {
+    if (j.checks_wait.erase(in.host) == 0) continue;
+    asked = true;
+    j.checks[in.host] = in.answer;
+    if (!j.checks_wait.empty() || j.state != JobState::kCheck) continue;
+    assess_checks(j);
+    apply(j, JobEvidence::kChecked);
+  }
+  const MachineRecord* machine = machines.find(in.host);
+  if (in.answer == CheckAnswer::kFailed) {
+    group_hosts.erase(in.host);
+    machines.confirmed(in.host, now);
+    return note(NoteKind::kRecord, nullptr, fmt::format("{}: its check failed: {}", in.host, in.why));
+  }
+  const bool ours = machine != nullptr && !machine->op.empty();
+  if (in.answer == CheckAnswer::kPassed && ours) return offer_return(in.host, "its check passed");
+  if (!asked && in.answer == CheckAnswer::kNoAnswer)
+    note(NoteKind::kRecord, nullptr, fmt::format("{}: its check gave no answer, which is unknown", in.host));
+}
+
+void Controller::Impl::offer_return(const std::string& host, std::string_view why) {
+  const std::string again = machines.again(host, options.policy.machine_window_ns, now);
+  if (machines.isolations_within(host, options.policy.machine_window_ns, now) >=
+      options.policy.machine_repeat)
+    return note(NoteKind::kRefused, nullptr,
+                fmt::format("{}: a person must return it (`culprit undo`)", again));
+  for (const auto& [decision, pending] : returns)
+    if (pending.host == host) return;
+  const auto known = hosts.find(host);
+  const std::string partition = known == hosts.end() ? std::string() : known->second.partition;
+  if (const auto refusal = guard.give_back(host, partition))
+    return note(NoteKind::kRefused, nullptr, fmt::format("{} is not returned: {}", host, refusal->why));
+  const std::string decision = new_decision();
+  ActionOrder order;
+  order.decision = decision;
+  order.kind = OrderKind::kReturn;
+  order.target = host;
+  order.op = op_of(decision, OrderKind::kReturn, host);
+  order.reason = why;
+  switch (guard.permit()) {
+    case Permit::kObserve:
+      return note(NoteKind::kWouldDo, nullptr, fmt::format("would return {}: {}", host, why), order);
+    case Permit::kAsk: {
+      Question question;
+      question.decision = decision;
+      question.text = fmt::format("return {}: {}", host, why);
+      question.orders = {order};
+      question.expires_ns = now + options.bounds.question_ns;
+      returns[decision] = {host, question.expires_ns};
+      out.emplace_back(std::move(question));
+      return;
+    }
+    case Permit::kGranted:
+      return order_return(host, decision, "culprit");
+  }
+}
+
+void Controller::Impl::order_return(const std::string& host, const std::string& decision,
+                                    const std::string& by) {
+  const MachineRecord* machine = machines.find(host);
+  if (machine == nullptr || machine->op.empty()) return;
+  ActionRecord record;
+  record.order.decision = decision;
+  record.order.kind = OrderKind::kReturn;
+  record.order.target = host;
+  record.order.code = machine->op;  // the mark to remove
+  record.order.reason = fmt::format("returned by {}", by);
+  record.precondition = fmt::format("{} has our mark {}", host, machine->op);
+  record.by = by;
+  record.root = machine->last_root;
+  if (!actions.reserve(record, now)) return;
+  guard.begin(host, record.order.op);
+  out.emplace_back(record.order);
+}
+
+void Controller::Impl::answer_return(const std::string& decision, bool approved, const std::string& by) {
+  const auto at = returns.find(decision);
+  const std::string host = at->second.host;
+  returns.erase(at);
+  if (approved) return order_return(host, decision, by);
+  note(NoteKind::kRecord, nullptr, fmt::format("{} is not returned: declined by {}", host, by));
+}
+
+// A person's order: neither mode nor stage forbids it, and it is a veto for the cause.
+void Controller::Impl::take(const Undo& in) {
+  const ActionRecord* record = actions.find(in.op);
+  const MachineRecord* machine = record == nullptr ? nullptr : machines.find(record->order.target);
+  if (machine == nullptr || machine->op != in.op)
+    return note(NoteKind::kRecord, nullptr, fmt::format("{}: no isolation that is in force", in.op));
+  const std::string host = record->order.target;
+  guard.vetoed(host, record->root, now);
+  order_return(host, new_decision(), in.by.empty() ? "a person" : in.by);
+}
+
+}  // namespace culprit::recover

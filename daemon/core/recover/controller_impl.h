@@ -1,0 +1,161 @@
+// Internal to core/recover/controller*.cc: the controller's memory of jobs and hosts, and its steps.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/recover/controller.h"
+
+namespace culprit::recover {
+
+// What the controller knows of one job.
+struct ControlledJob {
+  std::string key;
+  ScheduledJob job;
+  std::string partition;
+  JobState state = JobState::kRun;
+  TimeNs since_ns = kNoTime, limit_ns = kNoTime;
+
+  // The current attempt, or the last one.
+  AttemptRecord attempt;
+  Ledger ledger;
+  bool alive = false, runs = false, stalled = false;
+  bool counted = false;      // its failure is in the ledger
+  bool from_result = false;  // begun by an action's result; the scheduler's own report follows
+  bool made_progress = false;
+  std::optional<int64_t> best, latest;  // iterations: of all attempts, of this one
+  TimeNs start_took_ns = kNoTime;       // begin to first step, of the last attempt that had one
+
+  // The leading case and what follows from it.
+  std::optional<Case> lead;
+  Treatment treatment;
+  Failure failure;
+  Decision next;
+  bool at_save = false;  // isolate at the next checkpoint is due
+  uint32_t slow_times = 0;
+
+  std::optional<JobMeans> means;
+  std::set<std::string> excluded;  // by all decisions so far
+
+  // The decision that is open, or the latest one.
+  std::string decision;
+  bool open = false;
+  uint32_t decision_attempt = 0;
+  std::string decision_root;
+  TimeNs decided_ns = kNoTime;
+  std::string approved_by;
+  TimeNs asks_until_ns = kNoTime;
+  std::optional<std::string> declined_root;  // not asked again in this attempt
+  std::set<std::string> refused;             // hosts whose refusal was noted for this decision
+  std::set<std::string> waits;               // ops without a result, of this state
+  bool failed = false;                       // one of them failed
+  std::map<std::string, CheckAnswer> checks;
+  std::set<std::string> checks_wait;
+  TimeNs wait_until_ns = kNoTime;     // kPlace
+  TimeNs pending_since_ns = kNoTime;  // kRestart
+
+  std::deque<std::string> why;  // explain()
+};
+
+struct ControlledHost {
+  bool out = false;
+  std::string op, by, partition;
+};
+
+// A return that waits for an approval.
+struct PendingReturn {
+  std::string host;
+  TimeNs until_ns = kNoTime;
+};
+
+struct Controller::Impl {
+  explicit Impl(ControllerOptions given) : options(std::move(given)), guard(options.guard) {}
+
+  ControllerOptions options;
+  Guard guard;
+  Actions actions;
+  Machines machines;
+  std::map<std::string, ControlledJob> jobs;
+  std::map<std::string, std::string> key_by_id;  // scheduler and id: the newest job with it
+  std::map<std::string, ControlledHost> hosts;
+  std::map<std::string, PendingReturn> returns;  // by decision
+  std::set<std::string> group_hosts;             // isolated as part of a group: a check is due
+  std::vector<AttemptRecord> loaded;
+  uint64_t decisions = 0;
+  std::set<std::string> changed_attempts;
+  std::map<std::string, AttemptRecord> attempts_out;
+  std::vector<Order> out;
+  TimeNs now = kNoTime;
+
+  // controller_inputs.cc
+  void take(const ControllerOptions& in);
+  void take(const ClusterSeen& in);
+  void take(const AttemptStarted& in);
+  void take(const JobMeans& in);
+  void take(const VerdictSeen& in);
+  void take(const SuspectsSeen& in);
+  void take(const ProgressSeen& in);
+  void take(const AttemptEnded& in);
+  void take(const JobChanged& in);
+  void take(const HostSeen& in);
+  void take(const HostChecked& in);
+  void take(const ActionResult& in);
+  void take(const Approval& in);
+  void take(const BreakerReset& in);
+  void take(const Undo& in);
+  void take(const Restored& in);
+  void take(const Tick&) {}
+  ControlledJob* find(const ScheduledJob& job);
+  void begin_attempt(ControlledJob& j, const std::vector<std::string>& on);
+  void save_attempt(const ControlledJob& j);
+  void fire_limits();
+
+  // controller_hosts.cc
+  void settle_isolation(const ActionRecord& record, const ActionResult& result);
+  void settle_return(const ActionRecord& record, const ActionResult& result);
+  void reconcile(const std::string& host, const ControlledHost& was);
+  void offer_return(const std::string& host, std::string_view why);
+  void order_return(const std::string& host, const std::string& decision, const std::string& by);
+  void answer_return(const std::string& decision, bool approved, const std::string& by);
+
+  // controller_restore.cc
+  void restore_guard();
+  void restore_jobs();
+  void restore_attempt(const AttemptRecord& record);
+  void restore_case(ControlledJob& j, const ActionRecord& record);
+  void restore_decision(ControlledJob& j, const std::vector<ActionOrder>& again);
+
+  // controller_steps.cc
+  void apply(ControlledJob& j, JobEvidence evidence);
+  Facts facts_of(ControlledJob& j);
+  void assess(ControlledJob& j);
+  void assess_checks(ControlledJob& j);
+  void count_failure(ControlledJob& j, bool preempted);
+  Failure failure_of(const ControlledJob& j, bool preempted) const;
+  Means means_of(const ControlledJob& j) const;
+  Decision preview(const ControlledJob& j) const;
+  void enter(ControlledJob& j, JobState state, std::deque<JobEvidence>& more);
+  void carry_out(ControlledJob& j, DoSet what, JobEvidence evidence);
+  void open_decision(ControlledJob& j, DoSet what);
+  void close_decision(ControlledJob& j, ActionState state, std::string_view detail);
+  std::vector<ActionOrder> plan(ControlledJob& j);
+  std::vector<std::string> isolatable(ControlledJob& j, bool tell);
+  ActionOrder order_of(const ControlledJob& j, OrderKind kind, const std::string& target) const;
+  bool emit(ControlledJob& j, OrderKind kind, const std::string& target, std::string precondition);
+  void isolate_hosts(ControlledJob& j);
+  void check_hosts(ControlledJob& j);
+  void exclude_hosts(ControlledJob& j);
+  std::string decided_sentence(const ControlledJob& j) const;
+
+  void note(NoteKind kind, const ControlledJob* j, std::string text,
+            std::optional<ActionOrder> order = std::nullopt);
+  std::string new_decision();
+};
+
+}  // namespace culprit::recover

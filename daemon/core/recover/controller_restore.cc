@@ -1,0 +1,188 @@
+// The collector's restart: stored rows, the real state, and what follows for open actions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/recover/controller_impl.h"
+#include "model/report.h"
+
+namespace culprit::recover {
+namespace {
+
+constexpr TimeNs kRestoredJobs = 24 * 3600 * kNsPerSecond;  // decide() counts the attempts of a day
+// A decision that is older and has no open action is not continued: the real state speaks.
+constexpr TimeNs kContinueWithin = 3600 * kNsPerSecond;
+
+// "d-0012" gives 12; 0 for anything else.
+uint64_t number_of(std::string_view decision) {
+  uint64_t number = 0;
+  if (!decision.starts_with("d-")) return 0;
+  decision.remove_prefix(2);
+  const auto [end, error] = std::from_chars(decision.data(), decision.data() + decision.size(), number);
+  return error == std::errc() && end == decision.data() + decision.size() ? number : 0;
+}
+
+}  // namespace
+
+bool Controller::load(ActionRecord record) {
+  impl_->decisions = std::max(impl_->decisions, number_of(record.order.decision));
+  return impl_->actions.load(std::move(record));
+}
+
+bool Controller::load(AttemptRecord record) {
+  if (record.attempt == 0 || record.job.id.empty()) return false;
+  impl_->decisions = std::max(impl_->decisions, number_of(record.decision));
+  impl_->loaded.push_back(std::move(record));
+  return true;
+}
+
+void Controller::load(MachineRecord record) { impl_->machines.load(std::move(record)); }
+
+void Controller::Impl::take(const Restored& in) {
+  restore_jobs();
+  const std::vector<ActionOrder> again = actions.recover(in.read, now);
+  restore_guard();
+  for (const ActionOrder& order : again) {
+    if (order.kind == OrderKind::kIsolate || order.kind == OrderKind::kReturn)
+      guard.begin(order.target, order.op);
+    note(NoteKind::kRecord, nullptr, "given once more after a restart of the collector", order);
+    out.emplace_back(order);
+  }
+  for (auto& [key, j] : jobs) restore_decision(j, again);
+  note(NoteKind::kRecord, nullptr,
+       fmt::format("restored {} jobs and {} actions", jobs.size(), actions.size()));
+}
+
+// The breaker's windows, vetoes and probation from the ledger, in order of time.
+void Controller::Impl::restore_guard() {
+  std::vector<std::pair<TimeNs, const ActionRecord*>> isolations;
+  for (const ActionRecord* record : actions.all())
+    if (record->order.kind == OrderKind::kIsolate) isolations.emplace_back(record->reserved_ns, record);
+  std::ranges::stable_sort(isolations, {}, &std::pair<TimeNs, const ActionRecord*>::first);
+  for (const auto& [at, record] : isolations) {
+    const std::string& host = record->order.target;
+    switch (record->state) {
+      case ActionState::kDone:
+        guard.isolated(host, at);
+        if (const MachineRecord* m = machines.find(host); m == nullptr || m->op != record->order.op)
+          machines.isolated(host, record->order.op, record->root, at);  // its row was not stored
+        break;
+      case ActionState::kReserved:
+      case ActionState::kAmbiguous:
+        guard.isolated(host, at);
+        break;
+      case ActionState::kUndone:
+        guard.would_isolate(host, at);
+        guard.returned(host, record->settled_ns);
+        if (!record->undone_by.empty()) guard.vetoed(host, record->root, record->settled_ns);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+void Controller::Impl::restore_jobs() {
+  std::ranges::stable_sort(loaded, {}, &AttemptRecord::attempt);
+  for (const AttemptRecord& record : loaded) {
+    const TimeNs last = record.end_ns != kNoTime ? record.end_ns : record.last_progress_ns;
+    if (record.end_ns != kNoTime && now - last > kRestoredJobs) continue;
+    restore_attempt(record);
+  }
+  loaded.clear();
+}
+
+void Controller::Impl::restore_attempt(const AttemptRecord& record) {
+  ControlledJob& j = jobs[key_of(record.job)];
+  j.key = key_of(record.job);
+  j.job = record.job;
+  key_by_id[record.job.scheduler + "/" + record.job.id] = j.key;
+  const bool beyond = record.progress_to && (!j.best || *record.progress_to > *j.best);
+  if (beyond) j.best = record.progress_to;
+  j.latest = record.progress_to;
+  j.made_progress = beyond;
+  if (record.first_step_ns != kNoTime && record.begin_ns != kNoTime)
+    j.start_took_ns = record.first_step_ns - record.begin_ns;
+  j.attempt = record;
+  j.excluded.insert(record.excluded.begin(), record.excluded.end());
+  j.decision = record.decision;
+  j.since_ns = now;
+  j.counted = record.end_ns != kNoTime && !record.decision.empty();
+  if (j.counted) {
+    Failure f;
+    f.root = record.root;
+    f.advice.kind = from_word<Restart>(record.restart).value_or(Restart::kUnknown);
+    f.ran_on = record.hosts;
+    f.progress = beyond ? Progress::kMade : j.best ? Progress::kNone : Progress::kUnknown;
+    f.iteration = record.progress_to;
+    f.begin_ns = record.begin_ns;
+    f.end_ns = record.end_ns;
+    j.failure = f;
+    j.ledger.add(f);
+  }
+  j.state = record.end_ns == kNoTime ? JobState::kRun : JobState::kHeld;
+  j.runs = j.alive = record.end_ns == kNoTime;
+  j.limit_ns = j.state == JobState::kHeld ? now + options.bounds.remind_ns : kNoTime;
+}
+
+// The case behind a decision, as far as its action has it: enough to leave its hosts out, too little to
+// isolate one.
+void Controller::Impl::restore_case(ControlledJob& j, const ActionRecord& record) {
+  Case c;
+  c.root = record.root;
+  c.code = record.order.code;
+  c.title = record.order.reason;
+  c.confidence = 1;
+  c.hosts = record.order.excluded;
+  c.restart.kind = c.hosts.empty() ? Restart::kSame : Restart::kElsewhere;
+  c.restart.hosts = c.hosts;
+  j.treatment = {};
+  j.treatment.restart = c.restart;
+  j.treatment.why = "continued after a restart of the collector";
+  if (!c.hosts.empty()) j.treatment.machine = Machine::kExclude;
+  j.treatment.hosts = c.hosts;
+  j.lead = std::move(c);
+}
+
+// Continues the newest decision of the job where the ledger left it.
+void Controller::Impl::restore_decision(ControlledJob& j, const std::vector<ActionOrder>& again) {
+  const ActionRecord* newest = nullptr;
+  for (const ActionRecord* record : actions.of_job(j.job))
+    if (record->order.kind != OrderKind::kVerify && record->reserved_ns != kNoTime &&
+        (newest == nullptr || record->reserved_ns >= newest->reserved_ns))
+      newest = record;
+  if (newest == nullptr || now - newest->reserved_ns > kContinueWithin) return;
+  if (newest->attempt < j.attempt.attempt) return;  // a later attempt runs already
+  j.decision = newest->order.decision;
+  j.decided_ns = newest->reserved_ns;
+  j.decision_attempt = newest->attempt;
+  j.decision_root = newest->root;
+  j.open = true;
+  j.excluded.insert(newest->order.excluded.begin(), newest->order.excluded.end());
+  if (newest->by != "culprit") j.approved_by = newest->by;
+  j.waits.clear();
+  j.failed = false;
+  for (const ActionRecord* record : actions.of(j.decision)) {
+    const OrderKind kind = record->order.kind;
+    if (record->order.kind == OrderKind::kIsolate) j.excluded.insert(record->order.target);
+    const bool sent = std::ranges::any_of(again, [&](const auto& o) { return o.op == record->order.op; });
+    if (kind == newest->order.kind && sent) j.waits.insert(record->order.op);
+    j.failed = j.failed || (kind == newest->order.kind && !sent && record->state != ActionState::kDone);
+  }
+  restore_case(j, *newest);
+  j.next.again = true;  // decided before: an attempt follows
+  j.next.hosts.clear();
+  j.next.wait_ns = 0;
+  j.state = newest->order.kind == OrderKind::kEndTasks  ? JobState::kStop
+            : newest->order.kind == OrderKind::kIsolate ? JobState::kIsolate
+                                                        : JobState::kRestart;
+  j.since_ns = now;
+  j.limit_ns = now + limit_of(j.state, options.bounds, j.start_took_ns);
+  j.counted = j.counted || j.state != JobState::kStop;
+  j.why.push_back(fmt::format("{} {}: continued {} after a restart of the collector", format_time(now),
+                              to_string(j.state), j.decision));
+  if (j.waits.empty()) apply(j, j.failed ? JobEvidence::kActionsFailed : JobEvidence::kActionsDone);
+}
+
+}  // namespace culprit::recover

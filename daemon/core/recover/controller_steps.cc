@@ -1,0 +1,510 @@
+// One piece of evidence about one job: facts, the table's transition, and what it does.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "core/recover/controller_impl.h"
+#include "model/restart.h"
+
+namespace culprit::recover {
+namespace {
+
+constexpr size_t kExplained = 64;     // sentences per job
+constexpr size_t kChainOfSteps = 16;  // transitions without an input between: more is a fault of the table
+
+bool isolates_machine(const ControlledJob& j) {
+  switch (j.treatment.machine) {
+    case Machine::kIsolate:
+    case Machine::kGroup:
+    case Machine::kDevice:
+      return true;
+    case Machine::kIsolateLater:
+      return j.at_save || !j.alive;  // an ended attempt has no later checkpoint
+    default:
+      return false;
+  }
+}
+
+// The fault keeps the attempt from going on, although processes are alive.
+bool is_fatal(const ControlledJob& j) {
+  if (!j.lead) return false;
+  const Machine machine = j.treatment.machine;
+  if (machine == Machine::kIsolateLater) return j.at_save;
+  return j.lead->symptom == Symptom::kHang || j.lead->fault == FaultClass::kDevice ||
+         machine == Machine::kGroup || machine == Machine::kDevice;
+}
+
+double chance_of(std::string_view text) { return static_cast<double>(hash64(text) % 2001) / 1000.0 - 1.0; }
+
+bool ends_attempt(JobState state, JobEvidence e, bool alive) {
+  using enum JobState;
+  switch (e) {
+    case JobEvidence::kVerdictEnded:
+    case JobEvidence::kNodeFailed:
+    case JobEvidence::kTakenAway:
+      return state == kRun || state == kSuspect || state == kStop || state == kRestart || state == kVerify;
+    case JobEvidence::kLimit:
+      return state == kStop || ((state == kSuspect || state == kVerify) && !alive);
+    case JobEvidence::kActionsDone:
+    case JobEvidence::kActionsFailed:
+    case JobEvidence::kFailed:
+      return state == kStop;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void Controller::Impl::note(NoteKind kind, const ControlledJob* j, std::string text,
+                            std::optional<ActionOrder> order) {
+  Note out_note;
+  out_note.kind = kind;
+  if (j != nullptr) {
+    out_note.job = j->key;
+    out_note.decision = j->decision;
+  }
+  if (order) out_note.decision = order->decision;
+  out_note.text = std::move(text);
+  out_note.order = std::move(order);
+  out.emplace_back(std::move(out_note));
+}
+
+std::string Controller::Impl::new_decision() { return fmt::format("d-{:04}", ++decisions); }
+
+// ---- judging
+
+void Controller::Impl::assess(ControlledJob& j) {
+  if (!j.lead) {
+    j.treatment = {};
+    return;
+  }
+  const Case& c = *j.lead;
+  const Policy& p = options.policy;
+  Past past;
+  past.cluster_hosts = guard.cluster_hosts();
+  for (const std::string& host : c.hosts) {
+    past.suspected_lately =
+        std::max(past.suspected_lately, machines.suspicions_within(host, c.root, p.network_window_ns, now));
+    past.isolated_lately =
+        std::max(past.isolated_lately, machines.isolations_within(host, p.machine_window_ns, now));
+    past.cause_hosts =
+        std::max(past.cause_hosts, machines.hosts_of_cause(c.root, host, p.cause_window_ns, now));
+    past.probation = past.probation || guard.on_probation(host, now);
+  }
+  const Ledger::Entry* entry = j.counted ? j.ledger.before(c.root) : &j.ledger.now(c.root);
+  j.treatment = treat(c, past, entry == nullptr ? 0 : entry->times, p);
+}
+
+// Hosts that failed their check, or gave no answer although most others did, are at fault.
+void Controller::Impl::assess_checks(ControlledJob& j) {
+  size_t answered = 0;
+  std::vector<std::string> failed;
+  for (const auto& [host, answer] : j.checks) answered += answer != CheckAnswer::kNoAnswer;
+  const bool peers = answered >= 2 && answered * 2 > j.checks.size();
+  for (const auto& [host, answer] : j.checks)
+    if (answer == CheckAnswer::kFailed || (answer == CheckAnswer::kNoAnswer && peers)) failed.push_back(host);
+  j.treatment.check_first = false;
+  if (failed.empty()) return note(NoteKind::kRecord, &j, "no node check failed");
+  Case c = j.lead.value_or(Case{});
+  c.fault = FaultClass::kDevice;
+  c.hosts = c.confirmed = failed;
+  c.authors.plugin = true;  // the agent's own check; no user of the host writes it
+  c.confidence = 1;
+  c.newest_ns = now;
+  if (c.code.empty()) c.code = "NODE-CHECK";
+  j.lead = std::move(c);
+  j.treatment = treat(*j.lead, {}, 0, options.policy);
+  j.treatment.why = fmt::format("the node check failed on {}", shown_list(failed));
+  j.failure.advice = j.treatment.restart;
+  j.next = decide(j.ledger, j.failure, means_of(j), options.limits);
+}
+
+Failure Controller::Impl::failure_of(const ControlledJob& j, bool preempted) const {
+  Failure f;
+  if (j.lead) {
+    f.root = j.lead->root;
+    f.advice = j.treatment.restart;
+    if (!j.lead->hosts.empty()) f.first_to_fail = j.lead->hosts.front();
+  }
+  f.hang = j.stalled || (j.lead && j.lead->symptom == Symptom::kHang);
+  f.preempted = preempted;
+  f.ran_on = j.attempt.hosts;
+  f.progress = j.made_progress ? Progress::kMade : j.best ? Progress::kNone : Progress::kUnknown;
+  f.iteration = j.latest;
+  f.begin_ns = j.attempt.begin_ns;
+  f.end_ns = now;
+  return f;
+}
+
+Means Controller::Impl::means_of(const ControlledJob& j) const {
+  Means out_means;
+  out_means.may_requeue = true;
+  if (j.means) out_means = j.means->means;
+  out_means.chance = chance_of(fmt::format("{} {}", j.key, j.attempt.attempt));
+  return out_means;
+}
+
+void Controller::Impl::count_failure(ControlledJob& j, bool preempted) {
+  if (j.counted) return;
+  j.failure = failure_of(j, preempted);
+  j.ledger.add(j.failure);
+  j.counted = true;
+  j.next = decide(j.ledger, j.failure, means_of(j), options.limits);
+}
+
+// The decision that would follow if the attempt ended now.
+Decision Controller::Impl::preview(const ControlledJob& j) const {
+  if (j.counted) return j.next;
+  Ledger ledger = j.ledger;
+  const Failure failure = failure_of(j, false);
+  ledger.add(failure);
+  return decide(ledger, failure, means_of(j), options.limits);
+}
+
+// The hosts that may be isolated now. `tell`: each refusal is noted, once per decision.
+std::vector<std::string> Controller::Impl::isolatable(ControlledJob& j, bool tell) {
+  std::vector<std::string> result;
+  if (!j.lead || !isolates_machine(j)) return result;
+  for (const std::string& host : j.treatment.hosts) {
+    if (const auto seen = hosts.find(host); seen != hosts.end() && seen->second.out) continue;
+    if (const MachineRecord* m = machines.find(host); m != nullptr && !m->op.empty()) continue;
+    const auto known = hosts.find(host);
+    IsolationWish wish;
+    wish.host = host;
+    wish.partition =
+        known != hosts.end() && !known->second.partition.empty() ? known->second.partition : j.partition;
+    wish.why = &*j.lead;
+    wish.decided_ns = j.open ? j.decided_ns : now;
+    wish.group = j.treatment.machine == Machine::kGroup;
+    wish.group_hosts = static_cast<uint32_t>(j.treatment.hosts.size());
+    wish.confidence_needed = options.policy.isolate_confidence;
+    if (const auto refusal = guard.isolate(wish, now)) {
+      if (tell && j.refused.insert(host).second)
+        note(NoteKind::kRefused, &j,
+             fmt::format("{} is not isolated but left out for this job: {}", host, refusal->why));
+      continue;
+    }
+    result.push_back(host);
+  }
+  return result;
+}
+
+Facts Controller::Impl::facts_of(ControlledJob& j) {
+  Facts f;
+  const Decision next_attempt = preview(j);
+  if (j.lead) f.symptom = j.lead->symptom;
+  f.stalled = j.stalled;
+  f.ends_job = is_fatal(j);
+  f.sure = !j.lead || j.lead->confidence >= options.policy.stop_confidence;
+  f.isolates = !isolatable(j, false).empty();
+  f.checks = j.treatment.check_first && !guard.check(j.partition);
+  f.again = next_attempt.again;
+  if (j.means) {
+    const size_t needed = j.means->needed != 0 ? j.means->needed : j.attempt.hosts.size();
+    const bool no_host = j.means->eligible && *j.means->eligible < needed;
+    const bool no_checkpoint = next_attempt.older && j.means->checkpoint && !*j.means->checkpoint;
+    f.placeable = !no_host && !no_checkpoint;
+    f.pending = j.means->pending;
+  }
+  f.waiting = j.wait_until_ns != kNoTime && now < j.wait_until_ns;
+  f.alive = j.alive;
+  f.runs = j.runs;
+  f.patient = j.pending_since_ns == kNoTime || now - j.pending_since_ns < options.bounds.pending_ns;
+  f.may_restart = !guard.restart(j.partition);
+  f.breaker_open = guard.breaker(now).has_value();
+  f.permit = guard.permit() == Permit::kAsk && !j.approved_by.empty() ? Permit::kGranted : guard.permit();
+  return f;
+}
+
+// ---- the transition
+
+void Controller::Impl::apply(ControlledJob& j, JobEvidence first) {
+  std::deque<JobEvidence> more = {first};
+  for (size_t steps = 0; !more.empty(); ++steps) {
+    CULPRIT_CHECK(steps < kChainOfSteps);
+    const JobEvidence evidence = more.front();
+    more.pop_front();
+    const bool unseen_attempt = j.counted && (j.state == JobState::kRestart || j.state == JobState::kVerify);
+    const bool ends = ends_attempt(j.state, evidence, j.alive);
+    if (unseen_attempt && (ends || evidence == JobEvidence::kFailed))
+      begin_attempt(j, std::vector<std::string>(j.attempt.hosts));
+    if (ends) {
+      j.alive = j.runs = false;
+      count_failure(j, evidence == JobEvidence::kTakenAway && j.state != JobState::kStop);
+    }
+    const Facts facts = facts_of(j);
+    const Transition t = next(j.state, evidence, facts);
+    const bool is_new = t.next != j.state || t.what.bits != 0;
+    if (is_new) {
+      std::string line = fmt::format("{} {}", format_time(now), to_string(j.state));
+      if (t.next != j.state) line += fmt::format(" -> {}", to_string(t.next));
+      line += fmt::format(" on {}: {}", to_string(evidence), t.why);
+      if (j.why.empty() || !j.why.back().ends_with(line.substr(line.find(' ', 12)))) j.why.push_back(line);
+      if (j.why.size() > kExplained) j.why.pop_front();
+    }
+    if (t.what.has(Do::kNote) && !(t.next == JobState::kHeld && j.state != t.next))
+      note(NoteKind::kRecord, &j, std::string(t.why));
+    carry_out(j, t.what, evidence);
+    if (t.next != j.state) {
+      if (t.next == JobState::kHeld)
+        note(NoteKind::kHeld, &j,
+             facts.again || j.next.why.empty() ? std::string(t.why)
+                                               : fmt::format("{}: {}", t.why, j.next.why));
+      enter(j, t.next, more);
+    } else if (evidence == JobEvidence::kLimit) {
+      j.limit_ns = j.limit_ns == kNoTime ? kNoTime : now + options.bounds.remind_ns;
+      if (j.state == JobState::kPlace) j.limit_ns = j.wait_until_ns;
+    }
+    if (evidence == JobEvidence::kFailed && j.state == JobState::kSuspect)
+      j.limit_ns = std::min(j.limit_ns, now + options.bounds.verdict_ns);
+  }
+}
+
+void Controller::Impl::enter(ControlledJob& j, JobState state, std::deque<JobEvidence>& more) {
+  j.state = state;
+  j.since_ns = now;
+  const TimeNs limit = limit_of(state, options.bounds, j.start_took_ns);
+  j.limit_ns = limit == kNoTime ? kNoTime : now + limit;
+  j.pending_since_ns = state == JobState::kRestart ? now : kNoTime;
+  switch (state) {
+    case JobState::kStop:
+    case JobState::kIsolate:
+    case JobState::kRestart:
+      // Nothing was given: all was refused, or reserved before and so never given twice.
+      if (j.waits.empty())
+        more.push_back(state == JobState::kIsolate && !j.failed ? JobEvidence::kActionsDone
+                                                                : JobEvidence::kActionsFailed);
+      break;
+    case JobState::kCheck:
+      if (j.checks_wait.empty()) more.push_back(JobEvidence::kChecked);
+      break;
+    case JobState::kPlace:
+      j.wait_until_ns = now + j.next.wait_ns;
+      j.limit_ns = j.wait_until_ns;
+      if (j.next.wait_ns <= 0) more.push_back(JobEvidence::kLimit);
+      break;
+    case JobState::kRun:
+      j.approved_by.clear();
+      break;
+    case JobState::kDone:
+      j.limit_ns = now + 24 * 3600 * kNsPerSecond;  // then forgotten
+      break;
+    case JobState::kSuspect:
+    case JobState::kVerify:
+    case JobState::kHeld:
+      break;
+  }
+}
+
+void Controller::Impl::carry_out(ControlledJob& j, DoSet what, JobEvidence evidence) {
+  if (what.has(Do::kRemember) && j.lead)
+    for (const std::string& host : j.lead->hosts) machines.suspected(host, "", j.lead->root, now);
+  if (what.has(Do::kAdvise) && j.lead)
+    note(NoteKind::kAdvice, &j, fmt::format("{}: {}", j.lead->title, sentence(j.treatment.restart)));
+  if (what.has(Do::kDecide)) open_decision(j, what);
+  if (what.has(Do::kEndAttempt)) {
+    AttemptRecord& a = j.attempt;
+    if (a.end_ns == kNoTime) a.end_ns = now;
+    if (j.lead) {
+      a.root = j.lead->root;
+      a.cause = to_string(j.lead->fault);
+    }
+    a.restart = to_string(j.failure.advice.kind);
+    a.decision = j.decision;
+    if (a.detected_ns == kNoTime) a.detected_ns = now;
+    a.decided_ns = j.decided_ns;
+    save_attempt(j);
+  }
+  j.failed = false;
+  if (what.has(Do::kEndTasks)) {
+    j.waits.clear();
+    emit(j, OrderKind::kEndTasks, j.job.id, "the attempt still runs");
+  }
+  if (what.has(Do::kCheckHosts)) check_hosts(j);
+  if (what.has(Do::kExclude) || what.has(Do::kIsolateHosts)) exclude_hosts(j);
+  if (what.has(Do::kIsolateHosts)) isolate_hosts(j);
+  if (what.has(Do::kRunAgain)) {
+    j.waits.clear();
+    emit(j, OrderKind::kRunAgain, j.job.id, "no attempt of the job runs, and no other actor holds it");
+  }
+  if (what.has(Do::kVerify)) emit(j, OrderKind::kVerify, j.job.id, "");
+  if (what.has(Do::kGood)) {
+    note(NoteKind::kResult, &j, "the attempt is good");
+    if (j.open && j.lead && !j.excluded.empty())
+      for (const std::string& host : j.treatment.hosts)
+        if (j.excluded.contains(host)) machines.confirmed(host, now);
+    j.open = false;
+    j.lead.reset();
+    assess(j);
+  }
+  if (what.has(Do::kAbandon)) {
+    close_decision(j, ActionState::kSuperseded, fmt::format("superseded on {}", to_string(evidence)));
+    if (evidence == JobEvidence::kDeclined) j.declined_root = j.decision_root;
+  }
+  if (what.has(Do::kRemind))
+    note(NoteKind::kReminder, &j,
+         fmt::format("{} since {}: {}", to_string(j.state), format_time(j.since_ns),
+                     j.state == JobState::kRestart && j.means && !j.means->pending_reason.empty()
+                         ? j.means->pending_reason
+                         : "the job does not run"));
+}
+
+// ---- decisions and orders
+
+std::string Controller::Impl::decided_sentence(const ControlledJob& j) const {
+  const Decision next_attempt = preview(j);
+  std::string text = j.lead ? j.lead->title : j.stalled ? "no progress" : "no verdict";
+  if (j.lead && !j.lead->hosts.empty()) text += fmt::format(" on {}", shown_list(j.lead->hosts));
+  text += fmt::format(" (confidence {:.2f})", j.lead ? j.lead->confidence : 0.0);
+  if (j.treatment.machine != Machine::kNone)
+    text += fmt::format("; machine: {}", to_string(j.treatment.machine));
+  if (!j.treatment.why.empty()) text += ", " + j.treatment.why;
+  if (!j.treatment.not_isolated.empty()) text += "; not isolated: " + j.treatment.not_isolated;
+  if (j.treatment.probably_innocent > 0)
+    text += fmt::format("; {} probably innocent", counted(j.treatment.probably_innocent, "host"));
+  text += next_attempt.again ? "; the job runs again " : "; the job does not run again: ";
+  return text + next_attempt.why;
+}
+
+void Controller::Impl::open_decision(ControlledJob& j, DoSet what) {
+  const std::string root = j.lead ? j.lead->root : std::string();
+  if (j.open && j.decision_attempt == j.attempt.attempt && j.decision_root == root) {
+    if (!what.has(Do::kAsk) || j.asks_until_ns != kNoTime) return;
+  } else {
+    if (j.open) close_decision(j, ActionState::kSuperseded, "a newer decision of this job");
+    j.decision = new_decision();
+    j.open = true;
+    j.decision_attempt = j.attempt.attempt;
+    j.decision_root = root;
+    j.decided_ns = now;
+    j.approved_by.clear();
+    j.refused.clear();
+    if (j.attempt.detected_ns == kNoTime) j.attempt.detected_ns = now;
+    j.attempt.decided_ns = now;
+    note(NoteKind::kDecided, &j, decided_sentence(j));
+    isolatable(j, true);
+    if (const auto refusal = guard.restart(j.partition)) note(NoteKind::kRefused, &j, refusal->why);
+  }
+  if (what.has(Do::kWouldDo))
+    for (ActionOrder& order : plan(j)) {
+      if (order.kind == OrderKind::kIsolate) guard.would_isolate(order.target, now);
+      std::string text = fmt::format("would {} {}: {}", to_string(order.kind), order.target, order.reason);
+      note(NoteKind::kWouldDo, &j, std::move(text), std::move(order));
+    }
+  if (what.has(Do::kAsk)) {
+    Question question;
+    question.decision = j.decision;
+    question.job = j.key;
+    question.text = decided_sentence(j);
+    question.orders = plan(j);
+    question.expires_ns = j.asks_until_ns = now + options.bounds.question_ns;
+    out.emplace_back(std::move(question));
+  }
+}
+
+void Controller::Impl::close_decision(ControlledJob& j, ActionState state, std::string_view detail) {
+  for (const std::string& op : actions.close(j.decision, state, detail, now)) {
+    const ActionRecord* record = actions.find(op);
+    guard.end(record->order.target, op);
+    note(NoteKind::kResult, &j,
+         fmt::format("{} {} is {}: {}", to_string(record->order.kind), record->order.target, to_string(state),
+                     detail),
+         record->order);
+  }
+  j.open = false;
+  j.asks_until_ns = kNoTime;
+  j.approved_by.clear();
+  j.waits.clear();
+  j.checks_wait.clear();
+}
+
+// The orders of this decision as far as they are known now.
+std::vector<ActionOrder> Controller::Impl::plan(ControlledJob& j) {
+  std::vector<ActionOrder> orders;
+  const bool may_restart = !guard.restart(j.partition);
+  if (j.alive && may_restart) orders.push_back(order_of(j, OrderKind::kEndTasks, j.job.id));
+  for (const std::string& host : isolatable(j, false))
+    orders.push_back(order_of(j, OrderKind::kIsolate, host));
+  if (may_restart && preview(j).again) orders.push_back(order_of(j, OrderKind::kRunAgain, j.job.id));
+  return orders;
+}
+
+ActionOrder Controller::Impl::order_of(const ControlledJob& j, OrderKind kind,
+                                       const std::string& target) const {
+  ActionOrder order;
+  order.decision = j.decision;
+  order.kind = kind;
+  order.target = target;
+  order.op = op_of(order.decision, kind, target);
+  order.job = j.job;
+  std::set<std::string> without = j.excluded;
+  const bool exclude = j.treatment.machine != Machine::kNone && j.treatment.machine != Machine::kSuspect &&
+                       j.treatment.machine != Machine::kCheck;
+  if (exclude) without.insert(j.treatment.hosts.begin(), j.treatment.hosts.end());
+  without.insert(j.treatment.restart.hosts.begin(), j.treatment.restart.hosts.end());
+  without.insert(j.next.hosts.begin(), j.next.hosts.end());
+  order.excluded.assign(without.begin(), without.end());
+  order.code = j.lead ? j.lead->code : j.stalled ? "HANG" : "UNKNOWN";
+  order.reason = j.lead ? j.lead->title : j.stalled ? "no progress" : "the cause is not known";
+  return order;
+}
+
+// Reserves and gives one order. False: it was given before.
+bool Controller::Impl::emit(ControlledJob& j, OrderKind kind, const std::string& target,
+                            std::string precondition) {
+  ActionRecord record;
+  record.order = order_of(j, kind, target);
+  record.attempt = j.attempt.attempt;
+  record.precondition = std::move(precondition);
+  record.by = j.approved_by.empty() ? "culprit" : j.approved_by;
+  if (j.lead) record.root = j.lead->root;
+  if (!actions.reserve(record, now)) return false;
+  if (kind != OrderKind::kVerify) j.waits.insert(record.order.op);
+  out.emplace_back(record.order);
+  return true;
+}
+
+void Controller::Impl::isolate_hosts(ControlledJob& j) {
+  j.waits.clear();
+  const bool group = j.treatment.machine == Machine::kGroup;
+  // One after the other: each counts in the limits of the next.
+  for (const std::string& host : j.treatment.hosts) {
+    const std::vector<std::string> allowed = isolatable(j, true);
+    if (std::ranges::find(allowed, host) == allowed.end()) continue;
+    if (!emit(j, OrderKind::kIsolate, host, fmt::format("{} takes new work, and only we changed it", host)))
+      continue;
+    guard.isolated(host, now);
+    guard.begin(host, op_of(j.decision, OrderKind::kIsolate, host));
+    if (group) group_hosts.insert(host);
+  }
+}
+
+void Controller::Impl::check_hosts(ControlledJob& j) {
+  const std::vector<std::string>& targets = j.treatment.hosts.empty() ? j.attempt.hosts : j.treatment.hosts;
+  j.checks.clear();
+  j.checks_wait.clear();
+  if (targets.empty()) return;
+  for (const std::string& host : targets) {
+    j.checks[host] = CheckAnswer::kNoAnswer;
+    j.checks_wait.insert(host);
+  }
+  CheckOrder order;
+  order.decision = j.decision;
+  order.job = j.key;
+  order.hosts = targets;
+  order.why = j.treatment.why;
+  order.until_ns = now + options.bounds.check_ns;
+  out.emplace_back(std::move(order));
+}
+
+void Controller::Impl::exclude_hosts(ControlledJob& j) {
+  const ActionOrder order = order_of(j, OrderKind::kRunAgain, j.job.id);
+  j.excluded.insert(order.excluded.begin(), order.excluded.end());
+}
+
+}  // namespace culprit::recover
