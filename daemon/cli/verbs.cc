@@ -50,6 +50,7 @@ void add_verbs(Command& app, Run& run) {
   add_clear(app, run);
   add_alert(app, run);
   add_maintenance(app, run);
+  add_recover(app, run);
   app.begin_verbs("Verbs for rules, plugins and what is normal");
   add_rules(app, run);
   add_plugin(app, run);

@@ -47,6 +47,7 @@ void add_confirm(Command& app, Run& run);
 void add_clear(Command& app, Run& run);
 void add_alert(Command& app, Run& run);
 void add_maintenance(Command& app, Run& run);
+void add_recover(Command& app, Run& run);
 void add_page(Command& app, Run& run);
 void add_checkpoint(Command& app, Run& run);
 void add_evidence(Command& app, Run& run);

@@ -57,6 +57,9 @@ struct ActionResult {
   std::string detail;              // one sentence without a full stop: what was read, or why it failed
   std::vector<std::string> hosts;  // kVerify and kRunAgain: where the job runs now
   TimeNs at_ns = kNoTime;
+  // kVerify and kRunAgain: the job's identity as read, for later orders. A requeue changes submit_ns and
+  // restarts. Empty: the job was not read.
+  ScheduledJob job;
 };
 
 }  // namespace culprit

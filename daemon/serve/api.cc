@@ -496,6 +496,39 @@ void Api::serve_events(const Request& request, const Reply& reply) {
   events_.subscribe(request, reply);
 }
 
+void Api::add_recovery(std::vector<Route>& routes) {
+  RecoverySource& recovery = *recovery_;
+  using R = const Request&;
+  using A = ApiSource::Answer;
+  const auto reading = [&](std::string pattern, std::function<void(R, A)> ask) {
+    routes.push_back({"GET", std::move(pattern),
+                      [this, ask = std::move(ask)](R request, const Reply& reply) {
+                        if (Status status = only(request, {}); !status)
+                          return reply.send(error_response(status.error()));
+                        if (source_.limited_to(reader_of(request)))
+                          return reply.send(
+                              error_response(403, "the controller is for readers who may see all jobs"));
+                        ask(request, json_answer(reply));
+                      },
+                      Role::kRead});
+  };
+  reading("/v1/recovery", [&recovery](R, A answer) { recovery.overview(std::move(answer)); });
+  reading("/v1/recovery/machines", [&recovery](R, A answer) { recovery.machines(std::move(answer)); });
+  reading("/v1/recovery/cost", [&recovery](R, A answer) { recovery.cost(std::move(answer)); });
+  reading("/v1/jobs/{job}/decision",
+          [&recovery](R r, A answer) { recovery.decision(r.names.at("job"), std::move(answer)); });
+  using What = RecoveryOrder::What;
+  routes.push_back(changing("/v1/recovery/reset", {}, [&recovery](R, const Actor& by, A answer) {
+    recovery.order({What::kReset, ""}, by, std::move(answer));
+  }));
+  for (const auto& [word, what] :
+       {std::pair{"approve", What::kApprove}, {"decline", What::kDecline}, {"undo", What::kUndo}})
+    routes.push_back(changing(std::string("/v1/recovery/{id}/") + word, {},
+                              [&recovery, what = what](R r, const Actor& by, A answer) {
+                                recovery.order({what, r.names.at("id")}, by, std::move(answer));
+                              }));
+}
+
 std::vector<Route> Api::routes() {
   ApiSource& s = source_;
   using R = const Request&;
@@ -534,6 +567,7 @@ std::vector<Route> Api::routes() {
     s.add_maintenance(r.body, by, std::move(answer));
   }));
   out.push_back(changing("/v1/maintenance/{id}/end", {}, ending_maintenance(s)));
+  if (recovery_) add_recovery(out);
   return out;
 }
 

@@ -205,10 +205,35 @@ class ApiSource {
   }
 };
 
+// What a person tells the controller.
+struct RecoveryOrder {
+  enum class What : uint8_t { kApprove, kDecline, kUndo, kReset } what = What::kApprove;
+  std::string id;  // a decision, or the op of an action; empty: kReset
+};
+
+// The controller's part of the API; only for readers who may see all jobs.
+class RecoverySource {
+ public:
+  using Answer = ApiSource::Answer;
+  virtual ~RecoverySource() = default;
+  // GET /v1/recovery: mode, trouble, breaker, jobs with their states, open questions.
+  virtual void overview(Answer answer) = 0;
+  // GET /v1/jobs/JOB/decision: the state of a job, why, its actions and attempts. kNotFound: no such job.
+  virtual void decision(const std::string& job, Answer answer) = 0;
+  // GET /v1/recovery/machines: what is remembered of hosts and devices.
+  virtual void machines(Answer answer) = 0;
+  // GET /v1/recovery/cost: effective training time, and what was lost by cause.
+  virtual void cost(Answer answer) = 0;
+  // POST /v1/recovery/{id}/approve, …/decline, …/undo, /v1/recovery/reset.
+  virtual void order(const RecoveryOrder& order, const Actor& by, Answer answer) = 0;
+};
+
 class Api {
  public:
   // `host`: this daemon's host, for the source attribute of CloudEvents.
   Api(io::Env& env, ApiSource& source, std::string_view host = "localhost");
+  // Borrowed; call before routes(). Without it the daemon has no controller, and no such routes.
+  void set_recovery(RecoverySource* recovery) { recovery_ = recovery; }
   // Routes for HttpServer::start. They borrow the Api, which must outlive the server.
   std::vector<Route> routes();
   // Hub of /v1/events. Each diagnosis and finding has the members of the report, plus "job".
@@ -216,8 +241,10 @@ class Api {
 
  private:
   void serve_events(const Request& request, const Reply& reply);
+  void add_recovery(std::vector<Route>& routes);
 
   ApiSource& source_;
+  RecoverySource* recovery_ = nullptr;
   EventHub events_;
 };
 

@@ -40,7 +40,8 @@ APP_PARTS = {
     "play": ("config", "jobs", "offline", "daemon"),
 }
 # The parts of app/daemon: each may include those before it.
-DAEMON_PARTS = ("self", "keep", "engine", "intake", "watch", "collector", "uplink", "alerts", "api")
+DAEMON_PARTS = ("self", "keep", "engine", "intake", "watch", "collector", "uplink", "alerts", "recover",
+                "api")
 # A namespace has the name of its folder: culprit::ROOM, in core culprit::PART. These are older; no new one is
 # added.
 ODD_NAMESPACES = {

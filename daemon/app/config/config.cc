@@ -199,8 +199,11 @@ std::vector<std::string> without_effect(const Config& config) {
   if (tcp && !config.http.tls.used() && !is_loopback(config.http.listen))
     out.emplace_back("http.listen: tokens and evidence are readable on the way without http.tls");
   if (!tcp && config.http.tls.used()) out.emplace_back("http.tls: has no effect on a unix socket");
-  if (config.act.mode == ActMode::kAct)
-    out.emplace_back("act.mode: has no effect yet: this version observes and never acts");
+  const auto& act = config.act;
+  if (act.mode != ActMode::kObserve && act.scheduler == Scheduler::kNone)
+    out.emplace_back("act.mode: has no effect without act.scheduler");
+  if (act.mode != ActMode::kObserve && !(act.isolate || act.restart || act.check || act.give_back))
+    out.emplace_back("act.mode: has no effect while act.isolate, restart, check and return are off");
   return out;
 }
 

@@ -24,7 +24,8 @@ namespace culprit::app {
 constexpr const char* kConfigFile = "/etc/culprit/culpritd.toml";
 
 enum class DaemonRole : uint8_t { kAgent, kCollector, kBoth };
-enum class ActMode : uint8_t { kObserve, kAct };
+enum class ActMode : uint8_t { kObserve, kAsk, kAct };
+enum class Scheduler : uint8_t { kNone, kSlurm };
 enum class EvidencePolicy : uint8_t { kAll, kFindings, kNone };
 enum class PluginProcess : uint8_t { kOwn, kDaemon };
 enum class AlertType : uint8_t { kWebhook, kAlertmanager, kMail };
@@ -175,7 +176,20 @@ struct Config {
   } capture;
   struct Act {
     ActMode mode = ActMode::kObserve;
-    bool end_tasks = false;  // of this host, at the collector's request
+    Scheduler scheduler = Scheduler::kNone;
+    bool isolate = false, restart = false, check = false, give_back = false;  // stages
+    std::vector<std::string> partitions;  // where the stages are on; empty: everywhere
+    std::string slurm_conf;               // empty: Slurm's own
+    bool end_tasks = false;               // of this host, at the collector's request
+    int64_t confidence = 85;              // per cent, to isolate
+    struct Breaker {
+      TimeNs window_ns = 600 * kNsPerSecond;
+      int64_t window_hosts = 2, day_hosts = 3, at_once_hosts = 1;
+      int64_t window_permille = 3, day_permille = 20, at_once_permille = 100;
+    } breaker;
+    TimeNs veto_ns = TimeNs{24} * 3600 * kNsPerSecond;
+    TimeNs probation_ns = TimeNs{7} * 24 * 3600 * kNsPerSecond;
+    TimeNs question_ns = 900 * kNsPerSecond;
   } act;
 
   std::vector<LogWatch> files() const;  // logs, then dumps

@@ -15,7 +15,8 @@ constexpr TimeNs kSecond = kNsPerSecond, kDay = 24 * 3600 * kSecond;
 constexpr uint64_t kMiB = 1 << 20, kTiB = uint64_t{1} << 40;
 
 constexpr std::string_view kRoles[] = {"agent", "collector", "both"};
-constexpr std::string_view kModes[] = {"observe", "act"};
+constexpr std::string_view kModes[] = {"observe", "ask", "act"};
+constexpr std::string_view kSchedulers[] = {"none", "slurm"};
 constexpr std::string_view kPolicies[] = {"all", "findings", "none"};
 constexpr std::string_view kProcesses[] = {"own", "daemon"};
 constexpr std::string_view kAlertTypes[] = {"webhook", "alertmanager", "mail"};
@@ -216,7 +217,44 @@ const Option kOptions[] = {
      "Captures of a running job whose steps became slower, capture.every apart: a rank that the others wait "
      "for in most captures is named. 0: none."},
     {"act.mode", word_type<OF(ActMode, act.mode)>(kModes), true, nullptr,
-     "observe: reports which action would be taken. act: takes it."},
+     "What the collector does about a job at fault. observe: reports what it would do. ask: does it after a "
+     "person's approval. act: does it."},
+    {"act.scheduler", word_type<OF(Scheduler, act.scheduler)>(kSchedulers), false, nullptr,
+     "Where jobs are isolated and run again. none: nowhere; decisions are still made, and shown."},
+    {"act.isolate", FlagType{OF(bool, act.isolate)}, true, nullptr,
+     "Let act.mode take hosts out: drain in Slurm."},
+    {"act.restart", FlagType{OF(bool, act.restart)}, true, nullptr,
+     "Let act.mode end a job's processes and have the scheduler run it again without the hosts at fault."},
+    {"act.check", FlagType{OF(bool, act.check)}, true, nullptr, "Let act.mode run node checks."},
+    {"act.return", FlagType{OF(bool, act.give_back)}, true, nullptr,
+     "Let act.mode return a host that it took out, after a check that passed."},
+    {"act.partitions",
+     TextsType{OF(std::vector<std::string>, act.partitions), check_receiver_name, "list of names"}, true,
+     nullptr, "Slurm's partitions where these stages are on. Empty: everywhere."},
+    {"act.slurm_conf", TEXT(act.slurm_conf, check_absolute_path, kPath), false, "\"/etc/slurm/slurm.conf\"",
+     "Slurm's configuration, for scontrol and squeue. Default: Slurm's own."},
+    {"act.confidence", IntegerType{OF(int64_t, act.confidence), 50, 100}, true, nullptr,
+     "Lowest confidence, in per cent, at which a host is taken out."},
+    {"act.breaker.window", DurationType{OF(TimeNs, act.breaker.window_ns), 60 * kSecond, kDay}, true, nullptr,
+     "The breaker's short window. Beyond a limit no further host is taken out; returns go on."},
+    {"act.breaker.window_hosts", IntegerType{OF(int64_t, act.breaker.window_hosts), 1, 100000}, true, nullptr,
+     "Hosts taken out in the short window. The larger of this and window_permille counts, as below."},
+    {"act.breaker.window_permille", IntegerType{OF(int64_t, act.breaker.window_permille), 0, 1000}, true,
+     nullptr, "The same, in thousandths of all hosts."},
+    {"act.breaker.day_hosts", IntegerType{OF(int64_t, act.breaker.day_hosts), 1, 100000}, true, nullptr,
+     "Hosts taken out within 24 h."},
+    {"act.breaker.day_permille", IntegerType{OF(int64_t, act.breaker.day_permille), 0, 1000}, true, nullptr,
+     "The same, in thousandths of all hosts."},
+    {"act.breaker.at_once_hosts", IntegerType{OF(int64_t, act.breaker.at_once_hosts), 1, 100000}, true,
+     nullptr, "Hosts that are out at the same time."},
+    {"act.breaker.at_once_permille", IntegerType{OF(int64_t, act.breaker.at_once_permille), 0, 1000}, true,
+     nullptr, "The same, in thousandths of all hosts."},
+    {"act.veto", DurationType{OF(TimeNs, act.veto_ns), 60 * kSecond, 90 * kDay}, true, nullptr,
+     "After a person returned a host, the same cause takes it out no more for so long."},
+    {"act.probation", DurationType{OF(TimeNs, act.probation_ns), 60 * kSecond, 90 * kDay}, true, nullptr,
+     "After its return, the next suspicion takes a host out, whatever its confidence."},
+    {"act.question", DurationType{OF(TimeNs, act.question_ns), 60 * kSecond, kDay}, true, nullptr,
+     "With mode ask: a question expires after so long."},
     {"act.end_tasks", FlagType{OF(bool, act.end_tasks)}, true, nullptr,
      "Let the collector end the processes of a job on this host, so that the job runs again elsewhere. Roles "
      "agent and both. Needs culprit-end-tasks.socket."},
@@ -328,7 +366,9 @@ const OptionTable kTables[] = {
     {"http", ""},
     {"hang", ""},
     {"capture", "Data that is captured of a hanging job before its processes are ended."},
-    {"act", ""},
+    {"act",
+     "What the collector does about a job at fault: isolate hosts, run the job again. Roles both and "
+     "collector. All is off by default."},
     {"daemon", ""},
 };
 

@@ -327,6 +327,20 @@ Status Daemon::start_alerts() {
   if (!opened) return tl::unexpected(opened.error());
   alerts_ = std::move(*opened);
   verdicts_->subscribe([this](std::span<const RunVerdict> verdicts) { alerts_->on_verdicts(verdicts); });
+  if (config_.act.scheduler == Scheduler::kNone) return {};
+  RecoveryServiceOptions recovery;
+  recovery.config = &config_;
+  recovery.engine = engine_.get();
+  recovery.log = [this](LogLevel level, const std::string& what) { say(level, what); };
+  recovery.end_tasks = [this](const std::vector<std::string>& hosts, const peer::EndTasks& request) {
+    if (collector_) collector_->ask(hosts, request);
+    if (ends_ && std::find(hosts.begin(), hosts.end(), config_.host.name) != hosts.end()) ends_->end(request);
+  };
+  auto ready = RecoveryService::open(env_, std::move(recovery));
+  // Without a readable ledger the rest works, and nothing is isolated or run again.
+  if (!ready) return report_error("the controller does nothing: " + ready.error().text), Status{};
+  recovery_ = std::move(*ready);
+  verdicts_->subscribe([this](std::span<const RunVerdict> verdicts) { recovery_->on_verdicts(verdicts); });
   return {};
 }
 
@@ -434,6 +448,7 @@ void Daemon::restored(std::vector<SharedBatch>&& rest, const Result<store::ReadD
   counts_.restored = true;
   if (collector_) collector_->go_on();
   alerts_->restored();
+  if (recovery_) recovery_->restored();
   if (!damage)
     report_error(damage.error().text);
   else if (damage->frames > 0)
@@ -581,6 +596,10 @@ void Daemon::make_api() {
   else
     source_ = std::make_unique<DaemonApi>(env_, std::move(parts));
   api_ = std::make_unique<serve::Api>(env_, *source_, config_.host.name);
+  if (recovery_) {
+    recovery_api_ = std::make_unique<RecoveryApi>(env_, *recovery_, *recorder_);
+    api_->set_recovery(recovery_api_.get());
+  }
   if (delivery_) delivery_->publish_to(*api_);
   http_ = std::make_unique<HttpService>(
       env_, config_, *api_,
@@ -601,6 +620,7 @@ void Daemon::beat() {
   report_hang();
   if (late_ && counts_.restored) late_->beat();
   if (verdicts_) verdicts_->beat();
+  if (recovery_) recovery_->beat();
   if (watch_.stuck(mono())) return;
   if (options_.service.watchdog_ns > 0) (void)notify_.feed_watchdog();
 }
@@ -650,6 +670,7 @@ void Daemon::stop() {
   http_.reset();
   if (capture_) capture_->stop();
   if (ends_) ends_->stop();
+  if (recovery_) recovery_->stop();
   // Stops the store first: the engine may have a long queue; the next start ingests the rest of it.
   const auto finish_rest = [this] { collector_ ? collector_->stop([this] { finish(); }) : finish(); };
   const auto finish_all = [this, finish_rest] { plugins_ ? plugins_->stop(finish_rest) : finish_rest(); };

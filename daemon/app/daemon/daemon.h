@@ -17,6 +17,7 @@
 #include "app/daemon/alerts/alert_service.h"
 #include "app/daemon/api/daemon_api.h"
 #include "app/daemon/api/http_service.h"
+#include "app/daemon/api/recovery_api.h"
 #include "app/daemon/collector/collector_service.h"
 #include "app/daemon/engine/engine_worker.h"
 #include "app/daemon/engine/late_reading.h"
@@ -27,6 +28,7 @@
 #include "app/daemon/intake/process_watch.h"
 #include "app/daemon/intake/sources.h"
 #include "app/daemon/keep/recorder.h"
+#include "app/daemon/recover/recovery_service.h"
 #include "app/daemon/self/black_box.h"
 #include "app/daemon/self/log.h"
 #include "app/daemon/self/notify.h"
@@ -140,6 +142,7 @@ class Daemon {
   std::unique_ptr<EventDelivery> delivery_;      // set with an engine
   std::unique_ptr<VerdictFeed> verdicts_;        // set with an engine
   std::unique_ptr<AlertService> alerts_;         // set with an engine
+  std::unique_ptr<RecoveryService> recovery_;    // null: this daemon is not a collector, or has no ledger
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Restore> restore_;
   std::unique_ptr<LateReading> late_;  // set with an engine once all stored data is restored
@@ -149,6 +152,7 @@ class Daemon {
   std::unique_ptr<CaptureService> capture_;  // null: the role observes no host
   std::unique_ptr<EndService> ends_;         // null: the role observes no host
   std::unique_ptr<DaemonApi> source_;
+  std::unique_ptr<RecoveryApi> recovery_api_;  // set with recovery_
   std::unique_ptr<serve::Api> api_;
   std::unique_ptr<HttpService> http_;
   std::unique_ptr<io::Worker> reloader_;

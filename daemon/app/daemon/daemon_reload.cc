@@ -60,6 +60,7 @@ void Daemon::swap(LoadedConfig loaded, std::shared_ptr<rules::Ruleset> rules) {
   pipeline_->reload(config_, std::move(rules));
   if (ras_) ras_->reload();
   if (alerts_) alerts_->reload();
+  if (recovery_) recovery_->reload();
   if (collector_) reload_collecting();
   if (http_) http_->reload();
   if (!plugins_) return change_sources(before, {});

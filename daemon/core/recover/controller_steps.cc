@@ -457,6 +457,7 @@ ActionOrder Controller::Impl::order_of(const ControlledJob& j, OrderKind kind,
 // Reserves and gives one order. False: it was given before.
 bool Controller::Impl::emit(ControlledJob& j, OrderKind kind, const std::string& target,
                             std::string precondition) {
+  if (guard.permit() == Permit::kObserve) return false;
   ActionRecord record;
   record.order = order_of(j, kind, target);
   record.attempt = j.attempt.attempt;

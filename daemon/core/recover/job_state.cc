@@ -55,12 +55,21 @@ class Move {
 
   // ---- shared parts of the rows
 
+  // The mode may have changed since the decision.
+  bool is_permitted() const { return f_.permit == Permit::kGranted; }
+  Transition not_permitted(DoSet what) const {
+    if (f_.permit == Permit::kAsk) return {kHeld, what | Do::kAsk, kAsked};
+    return {kHeld, what | Do::kNote, kObserved};
+  }
+
   // The processes have ended: what the decision needs first.
   Transition proceed(DoSet what, std::string_view why) const {
+    if (!is_permitted()) return not_permitted(what);
     if (f_.checks) return {kCheck, what | Do::kCheckHosts, why};
     return after_checks(what, why);
   }
   Transition after_checks(DoSet what, std::string_view why) const {
+    if (!is_permitted()) return not_permitted(what);
     if (f_.isolates && !f_.breaker_open) return {kIsolate, what | Do::kIsolateHosts, why};
     return to_place(what, why);
   }
@@ -229,6 +238,7 @@ class Move {
         if (f_.waiting) return stay();
         if (!f_.again) return {kHeld, Do::kNote, "the decision is not to start it again"};
         if (!f_.may_restart) return {kHeld, Do::kNote, kStageOff};
+        if (!is_permitted()) return not_permitted(kNo);
         if (!f_.placeable) return {kHeld, Do::kNote, "no host or no whole checkpoint"};
         return {kRestart, Do::kRunAgain, "the job starts again"};
       case JobEvidence::kHeldByOthers:
@@ -315,7 +325,7 @@ class Move {
       case JobEvidence::kCancelled:
         return done("a person cancelled the job");
       case JobEvidence::kApproved:
-        return f_.permit == Permit::kGranted ? proceed(kNo, "approved") : stay();
+        return is_permitted() ? proceed(kNo, "approved") : stay();
       case JobEvidence::kDeclined:
         return stay(Do::kAbandon | Do::kNote, "declined, or no answer in time");
       case JobEvidence::kLimit:

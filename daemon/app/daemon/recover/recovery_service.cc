@@ -1,0 +1,351 @@
+#include "app/daemon/recover/recovery_service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "app/jobs/job_names.h"
+#include "model/recovery_json.h"
+
+namespace culprit::app {
+namespace {
+
+constexpr TimeNs kLookEvery = 2 * kNsPerSecond;
+constexpr TimeNs kReadEvery = 5 * kNsPerSecond;
+constexpr TimeNs kPruneEvery = 24LL * 3600 * kNsPerSecond;
+// SIGTERM 5 s, SIGKILL, and a view of the scheduler; within the state's limit (Bounds::stop_ns).
+constexpr TimeNs kTasksEndWithin = 12 * kNsPerSecond;
+constexpr uint32_t kGraceMs = 5000;
+constexpr size_t kJobsMost = 10'000;  // with a verdict or a name
+
+bool is_slurm_id(std::string_view name) {
+  return !name.empty() && name.size() <= 10 &&
+         std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+double share(int64_t permille) { return static_cast<double>(permille) / 1000; }
+
+}  // namespace
+
+RecoveryService::RecoveryService(io::Env& env, RecoveryServiceOptions options)
+    : env_(env), options_(std::move(options)), controller_(controller_options()) {}
+
+RecoveryService::~RecoveryService() {
+  if (executor_) executor_->stop();
+  if (ledger_) ledger_->abandon();
+  if (looker_) looker_->abandon();
+}
+
+Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, RecoveryServiceOptions options) {
+  auto store = store::RecoveryStore::open(options.config->state_dir + "/recover.db");
+  if (!store) return tl::unexpected(store.error());
+  auto rows = (*store)->load();
+  if (!rows) return tl::unexpected(rows.error());
+  SchedulerParts parts = options.scheduler ? options.scheduler() : scheduler_parts(*options.config);
+  std::unique_ptr<RecoveryService> out(new RecoveryService(env, std::move(options)));
+  if (!(*store)->moved_aside().empty())
+    out->damage_ = fmt::format(
+        "the controller's ledger was damaged and is at {}: nothing is done until "
+        "`culprit recover reset`",
+        (*store)->moved_aside());
+  for (ActionRecord& row : rows->actions) {
+    if (row.state == ActionState::kReserved) out->reserved_.push_back(row.order.op);
+    if (!out->controller_.load(std::move(row)))
+      return fail(ErrorCode::kInvalid, "recover.db: an action contradicts itself");
+  }
+  for (AttemptRecord& row : rows->attempts)
+    if (!out->controller_.load(std::move(row)))
+      return fail(ErrorCode::kInvalid, "recover.db: an attempt contradicts itself");
+  for (MachineRecord& row : rows->machines) out->controller_.load(std::move(row));
+  out->store_ = std::move(*store);
+  for (auto [worker, name] : {std::pair{&out->ledger_, "recovery ledger"}, {&out->looker_, "scheduler"}}) {
+    auto made = env.worker(name);
+    if (!made) return tl::unexpected(made.error());
+    *worker = std::move(*made);
+  }
+  out->look_ = std::move(parts.look);
+  if (parts.backend) {
+    auto executor = respond::Executor::make(env, std::move(parts.backend));
+    if (!executor) return tl::unexpected(executor.error());
+    out->executor_ = std::move(*executor);
+  }
+  return out;
+}
+
+recover::ControllerOptions RecoveryService::controller_options() const {
+  const Config::Act& act = options_.config->act;
+  recover::ControllerOptions out;
+  recover::GuardOptions& guard = out.guard;
+  guard.mode = act.mode == ActMode::kAct   ? recover::Mode::kAct
+               : act.mode == ActMode::kAsk ? recover::Mode::kAsk
+                                           : recover::Mode::kObserve;
+  const recover::Stages stages{act.isolate, act.restart, act.check, act.give_back};
+  if (act.partitions.empty()) guard.stages = stages;
+  for (const std::string& partition : act.partitions) guard.partitions[partition] = stages;
+  guard.short_window_ns = act.breaker.window_ns;
+  guard.short_limit = {static_cast<uint32_t>(act.breaker.window_hosts), share(act.breaker.window_permille)};
+  guard.long_limit = {static_cast<uint32_t>(act.breaker.day_hosts), share(act.breaker.day_permille)};
+  guard.at_once_limit = {static_cast<uint32_t>(act.breaker.at_once_hosts),
+                         share(act.breaker.at_once_permille)};
+  guard.veto_ns = act.veto_ns;
+  guard.probation_ns = act.probation_ns;
+  out.policy.isolate_confidence = static_cast<double>(act.confidence) / 100;
+  out.bounds.question_ns = act.question_ns;
+  return out;
+}
+
+// A reserved action is given once more if it is young: the executor reads first whether it was done.
+void RecoveryService::restored() {
+  restored_ = true;
+  recover::Restored input;
+  for (const std::string& op : std::exchange(reserved_, {})) input.read.push_back({op, false, true});
+  give(std::move(input));
+  run();
+}
+
+void RecoveryService::reload() {
+  give(controller_options());
+  run();
+}
+
+void RecoveryService::stop() {
+  stopped_ = true;
+  if (executor_) executor_->stop();
+}
+
+void RecoveryService::beat() {
+  if (stopped_ || !restored_) return;
+  const TimeNs now = wall();
+  if (looked_ns_ == kNoTime || now - looked_ns_ >= kLookEvery || now < looked_ns_ || !endings_.empty())
+    look();
+  if (read_ns_ == kNoTime || now - read_ns_ >= kReadEvery || now < read_ns_) read_progress();
+  if (pruned_ns_ == kNoTime || now - pruned_ns_ >= kPruneEvery) {
+    pruned_ns_ = now;
+    query([now](store::RecoveryStore& store) { (void)store.prune(now); }, {});
+  }
+  check_endings();
+  if (controller_.next_ns() != kNoTime && controller_.next_ns() <= now) give(recover::Tick{});
+  run();
+}
+
+// ---- one step: decide, store, carry out
+
+void RecoveryService::run() {
+  if (stopped_ || !restored_ || writing_) return;
+  if (!unwritten_.empty()) return write();
+  if (inputs_.empty() || !damage_.empty()) return;
+  const std::vector<recover::Input> inputs = std::exchange(inputs_, {});
+  for (recover::Order& order : controller_.step(inputs, wall())) {
+    if (auto* action = std::get_if<ActionOrder>(&order)) {
+      waiting_.push_back(std::move(*action));
+    } else if (auto* check = std::get_if<recover::CheckOrder>(&order)) {
+      for (const std::string& host : check->hosts)
+        give(recover::HostChecked{host, recover::CheckAnswer::kNoAnswer, "no node check is configured"});
+    } else if (auto* question = std::get_if<recover::Question>(&order)) {
+      note({recover::NoteKind::kDecided, question->job, question->decision, "asks: " + question->text, {}});
+    } else {
+      note(std::get<recover::Note>(order));
+    }
+  }
+  unwritten_.actions = controller_.drain_actions();
+  unwritten_.attempts = controller_.drain_attempts();
+  unwritten_.machines = controller_.drain_machines();
+  write();
+}
+
+void RecoveryService::note(const recover::Note& note) {
+  unwritten_.notes.push_back({wall(), std::string(recover::to_string(note.kind)), note.job, note.decision,
+                              note.text, note.order ? to_json(ActionRecord{*note.order}) : ""});
+  const bool loud = note.kind == recover::NoteKind::kHeld || note.kind == recover::NoteKind::kRefused;
+  options_.log(loud ? LogLevel::kWarning : LogLevel::kInfo,
+               fmt::format("controller: {}{}{}: {}", note.job, note.job.empty() ? "" : ": ",
+                           recover::to_string(note.kind), note.text));
+}
+
+// What was decided is on the disk before it is carried out. If the disk fails, nothing is, and it is written
+// again at the next beat.
+void RecoveryService::write() {
+  const auto orders = std::make_shared<std::vector<ActionOrder>>(std::exchange(waiting_, {}));
+  const auto rows = std::make_shared<store::RecoveryRows>(std::exchange(unwritten_, {}));
+  const auto status = std::make_shared<Status>();
+  writing_ = true;
+  ledger_->submit(
+      [store = store_, rows, status] { *status = rows->empty() ? Status{} : store->apply(*rows); },
+      [this, orders, rows, status] {
+        writing_ = false;
+        if (stopped_) return;
+        if (!*status) {
+          if (store_error_ != status->error().text)
+            options_.log(LogLevel::kError, "recover.db: " + status->error().text);
+          store_error_ = status->error().text;
+          waiting_ = std::move(*orders);
+          unwritten_ = std::move(*rows);
+          return;
+        }
+        store_error_.clear();
+        for (const ActionOrder& order : *orders) carry_out(order);
+        run();
+      });
+}
+
+void RecoveryService::carry_out(const ActionOrder& order) {
+  ActionOrder now = order;
+  if (now.job.scheduler == "slurm") now.job = jobs_.current(order.job);
+  if (now.kind == OrderKind::kEndTasks && !(executor_ && executor_->can(now.kind))) return end_tasks(now);
+  if (!executor_ || !executor_->can(now.kind))
+    return settle({order.op, ActionState::kFailed, "act.scheduler has no such action", {}, wall(), {}});
+  executor_->carry_out(now, [this](ActionResult result) { settle(std::move(result)); });
+}
+
+void RecoveryService::settle(ActionResult result) {
+  if (result.at_ns == kNoTime) result.at_ns = wall();
+  give(std::move(result));
+  looked_ns_ = kNoTime;  // the scheduler's state has changed
+  run();
+}
+
+// ---- the end of a job's processes: agents end them, the scheduler's view shows it
+
+void RecoveryService::end_tasks(const ActionOrder& order) {
+  const std::vector<std::string> hosts = jobs_.hosts_of(order.job.id);
+  const auto name = names_.find(order.job.id);
+  options_.end_tasks(hosts, {name == names_.end() ? order.job.id : name->second, order.decision, kGraceMs});
+  endings_[order.op] = {order.job.id, wall() + kTasksEndWithin};
+}
+
+void RecoveryService::check_endings() {
+  for (auto ending = endings_.begin(); ending != endings_.end();) {
+    const bool ended = !jobs_.is_alive(ending->second.job);
+    if (!ended && wall() < ending->second.until_ns) {
+      ++ending;
+      continue;
+    }
+    give(ActionResult{ending->first,
+                      ended ? ActionState::kDone : ActionState::kAmbiguous,
+                      ended ? "its processes have ended"
+                            : "the agents were asked, and the scheduler still shows it running",
+                      {},
+                      wall(),
+                      {}});
+    ending = endings_.erase(ending);
+  }
+}
+
+// ---- what is seen
+
+void RecoveryService::look() {
+  if (looking_ || !look_) return;
+  looking_ = true;
+  looked_ns_ = wall();
+  const auto view = std::make_shared<Result<respond::SchedulerView>>(respond::SchedulerView{});
+  looker_->submit([view, look = look_] { *view = look(); },
+                  [this, view] {
+                    looking_ = false;
+                    if (!stopped_) looked(*view);
+                  });
+}
+
+void RecoveryService::looked(const Result<respond::SchedulerView>& view) {
+  if (!view) {
+    if (look_error_ != view.error().text)
+      options_.log(LogLevel::kWarning,
+                   fmt::format("the scheduler gives no answer, so nothing is done: {}", view.error().text));
+    look_error_ = view.error().text;
+    return;
+  }
+  look_error_.clear();
+  const auto known_before = jobs_.running();
+  for (recover::Input& input : jobs_.update(*view, wall())) give(std::move(input));
+  for (const std::string& id : jobs_.running())
+    if (!std::ranges::binary_search(known_before, id))
+      if (const auto verdict = verdicts_.find(id); verdict != verdicts_.end()) take_verdict(verdict->second);
+  check_endings();
+  run();
+}
+
+void RecoveryService::read_progress() {
+  if (reading_ || !options_.engine) return;
+  reading_ = true;
+  read_ns_ = wall();
+  const auto jobs = std::make_shared<std::vector<LiveJobSummary>>();
+  options_.engine->query([jobs](LiveJobs& live, TimeNs) { *jobs = live.jobs(); },
+                         [this, jobs] {
+                           reading_ = false;
+                           for (const LiveJobSummary& job : *jobs) {
+                             const std::string id(name_of_job(job.id));
+                             if (job.state != JobState::kRunning || !job.iteration || !is_slurm_id(id))
+                               continue;
+                             const auto known = jobs_.known(id);
+                             if (known && jobs_.is_alive(id))
+                               give(recover::ProgressSeen{*known, *job.iteration, false});
+                           }
+                           run();
+                         });
+}
+
+void RecoveryService::on_verdicts(std::span<const RunVerdict> verdicts) {
+  for (const RunVerdict& v : verdicts) {
+    const std::string id(name_of_job(v.job));
+    if (!v.known || !is_slurm_id(id) || verdicts_.size() >= kJobsMost) continue;
+    verdicts_[id] = v;
+    take_verdict(v);
+  }
+  run();
+}
+
+// A verdict counts if the job's own user wrote what it rests on, or something that no user can write.
+void RecoveryService::take_verdict(const RunVerdict& v) {
+  const std::string id(name_of_job(v.job));
+  const auto job = jobs_.known(id);
+  if (!job) return;
+  const auto user = jobs_.user_of(id);
+  const bool proven = v.verdict && v.verdict->has_proof();
+  if (!proven && (!user || v.user != fmt::format("user {}", *user))) return;
+  names_[id] = v.job;
+  recover::VerdictSeen seen;
+  seen.job = *job;
+  seen.alive = jobs_.is_alive(id);
+  seen.withdrawn = !v.verdict;
+  if (v.verdict) seen.diagnosis = v.verdict->diagnosis;
+  if (v.verdict && v.verdict->state == VerdictState::kRefuted) seen.withdrawn = true;
+  give(std::move(seen));
+}
+
+// ---- people
+
+void RecoveryService::answer(const std::string& decision, bool approved, const std::string& by) {
+  give(recover::Approval{decision, approved, by});
+  run();
+}
+
+void RecoveryService::reset_breaker(const std::string& by) {
+  damage_.clear();
+  give(recover::BreakerReset{by});
+  run();
+}
+
+Status RecoveryService::undo(const std::string& op, const std::string& by) {
+  if (!controller_.actions().find(op))
+    return fail(ErrorCode::kNotFound, fmt::format("the ledger has no action {}", op));
+  give(recover::Undo{op, by});
+  run();
+  return {};
+}
+
+std::string RecoveryService::key_of_job(const std::string& job) const {
+  const auto known = jobs_.known(std::string(name_of_job(job)));
+  return known ? recover::key_of(*known) : "";
+}
+
+std::optional<std::string> RecoveryService::trouble() const {
+  for (const std::string* why : {&damage_, &store_error_, &look_error_})
+    if (!why->empty()) return *why;
+  return std::nullopt;
+}
+
+void RecoveryService::query(std::function<void(store::RecoveryStore&)> work, std::function<void()> done) {
+  ledger_->submit([store = store_, work = std::move(work)] { work(*store); }, std::move(done));
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,111 @@
+// The controller in the collector: gives verdicts, progress and the scheduler's view to core/recover, stores
+// what it decides, and only then has it carried out. Without a scheduler, a ledger or a verdict nothing is
+// done, and jobs go on.
+//
+// Thread: the loop's, also for callbacks. Owns a worker for the ledger, one for the scheduler's view, and the
+// executor's. Borrows its parts, which outlive it.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/config/config.h"
+#include "app/daemon/alerts/run_verdict.h"
+#include "app/daemon/engine/engine_worker.h"
+#include "app/daemon/recover/scheduled_jobs.h"
+#include "app/daemon/recover/schedulers.h"
+#include "core/recover/controller.h"
+#include "io/env.h"
+#include "model/peer.h"
+#include "respond/executor.h"
+#include "respond/scheduler_view.h"
+#include "store/recovery_store.h"
+
+namespace culprit::app {
+
+struct RecoveryServiceOptions {
+  const Config* config = nullptr;
+  EngineWorker* engine = nullptr;
+  std::function<void(LogLevel, const std::string&)> log;
+  // Ends a job's processes on these hosts.
+  std::function<void(const std::vector<std::string>& hosts, const peer::EndTasks&)> end_tasks;
+  std::function<SchedulerParts()> scheduler = {};  // empty: as `config` says
+};
+
+class RecoveryService {
+ public:
+  // Blocks while the ledger is opened and read. An error if it cannot be read: the controller must not begin
+  // with an empty one.
+  static Result<std::unique_ptr<RecoveryService>> open(io::Env& env, RecoveryServiceOptions options);
+  ~RecoveryService();
+
+  // The engine has all data from before the start.
+  void restored();
+  void on_verdicts(std::span<const RunVerdict> verdicts);  // subscriber of the feed
+  void beat();                                             // each second
+  void reload();
+  void stop();
+
+  // A person's words. They take effect with the next step.
+  void answer(const std::string& decision, bool approved, const std::string& by);
+  void reset_breaker(const std::string& by);
+  Status undo(const std::string& op, const std::string& by);
+
+  const Config& config() const { return *options_.config; }
+  const recover::Controller& controller() const { return controller_; }
+  // The controller's key of a job, by culprit's or the scheduler's id; empty: unknown.
+  std::string key_of_job(const std::string& job) const;
+  // Why the controller does nothing now; nothing: it works.
+  std::optional<std::string> trouble() const;
+  // The ledger, on its worker.
+  void query(std::function<void(store::RecoveryStore&)> work, std::function<void()> done);
+
+ private:
+  RecoveryService(io::Env& env, RecoveryServiceOptions options);
+  struct Ending {
+    std::string job;  // the scheduler's id
+    TimeNs until_ns = kNoTime;
+  };
+
+  recover::ControllerOptions controller_options() const;
+  void give(recover::Input input) { inputs_.push_back(std::move(input)); }
+  void run();
+  void write();
+  void carry_out(const ActionOrder& order);
+  void end_tasks(const ActionOrder& order);
+  void settle(ActionResult result);
+  void check_endings();
+  void look();
+  void looked(const Result<respond::SchedulerView>& view);
+  void read_progress();
+  void take_verdict(const RunVerdict& v);
+  void note(const recover::Note& note);
+  TimeNs wall() const { return env_.now(io::Clock::kWall); }
+
+  io::Env& env_;
+  RecoveryServiceOptions options_;
+  std::shared_ptr<store::RecoveryStore> store_;  // used on ledger_ alone
+  std::unique_ptr<io::Worker> ledger_, looker_;
+  std::unique_ptr<respond::Executor> executor_;  // null: nothing is carried out
+  std::function<Result<respond::SchedulerView>()> look_;
+  recover::Controller controller_;
+  ScheduledJobs jobs_;
+  std::vector<recover::Input> inputs_;
+  store::RecoveryRows unwritten_;
+  std::vector<ActionOrder> waiting_;            // for their rows to be stored
+  std::map<std::string, Ending> endings_;       // by op
+  std::map<std::string, RunVerdict> verdicts_;  // by the scheduler's id: the latest
+  std::map<std::string, std::string> names_;    // culprit's id of a job, by the scheduler's
+  std::vector<std::string> reserved_;           // ops found reserved at the start
+  std::string look_error_, store_error_, damage_;
+  bool restored_ = false, writing_ = false, looking_ = false, reading_ = false, stopped_ = false;
+  TimeNs looked_ns_ = kNoTime, read_ns_ = kNoTime, pruned_ns_ = kNoTime;
+};
+
+}  // namespace culprit::app

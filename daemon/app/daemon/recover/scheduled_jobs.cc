@@ -1,0 +1,171 @@
+#include "app/daemon/recover/scheduled_jobs.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace culprit::app {
+namespace {
+
+using respond::SeenHost;
+using respond::SeenJob;
+using State = SeenJob::State;
+
+constexpr TimeNs kHostsEvery = 60 * kNsPerSecond;     // all hosts again: memory is reconciled with them
+constexpr TimeNs kForgetAfter = 3600 * kNsPerSecond;  // that the scheduler shows no more
+
+recover::JobEnd end_of(State state) {
+  switch (state) {
+    case State::kCompleted:
+      return recover::JobEnd::kCompleted;
+    case State::kCancelled:
+      return recover::JobEnd::kCancelled;
+    case State::kTimeLimit:
+      return recover::JobEnd::kTimeLimit;
+    case State::kPreempted:
+      return recover::JobEnd::kPreempted;
+    case State::kNodeFailed:
+      return recover::JobEnd::kNodeFailed;
+    default:
+      return recover::JobEnd::kFailed;
+  }
+}
+
+bool has(const std::vector<std::string>& all, const std::string& one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+// What the cluster can give to the job.
+recover::JobMeans means_of(const SeenJob& seen, const ScheduledJob& job,
+                           const std::vector<std::string>& last_hosts, const respond::SchedulerView& view) {
+  recover::JobMeans out;
+  out.job = job;
+  out.means.may_requeue = seen.may_requeue;
+  uint32_t idle = 0, own = 0;
+  for (const SeenHost& host : view.hosts) {
+    if (!has(host.partitions, seen.partition)) continue;
+    idle += host.idle;
+    own += !host.out && !host.idle && has(last_hosts, host.host);
+  }
+  out.means.spares = idle;
+  out.eligible = idle + own;
+  out.needed = seen.nodes;
+  out.pending = seen.state == State::kPending;
+  if (out.pending) out.pending_reason = seen.reason;
+  return out;
+}
+
+}  // namespace
+
+void ScheduledJobs::add_job(const SeenJob& seen, const respond::SchedulerView& view, TimeNs now,
+                            std::vector<recover::Input>& out) {
+  auto found = jobs_.find(seen.job.id);
+  const bool same =
+      found != jobs_.end() && found->second.uid == seen.uid &&
+      (seen.job.restarts > found->second.now.restarts || seen.job.submit_ns == found->second.now.submit_ns);
+  if (!same) {
+    if (seen.has_ended()) return;  // it ended before it was ever seen
+    Known fresh;
+    fresh.first = seen.job;
+    fresh.uid = seen.uid;
+    fresh.ended = true;  // no attempt has begun
+    found = jobs_.insert_or_assign(seen.job.id, std::move(fresh)).first;
+  }
+  Known& known = found->second;
+  const bool next_attempt = seen.job.restarts > known.now.restarts && same;
+  const State before = std::exchange(known.state, seen.state);
+  known.now = seen.job;
+  known.seen_ns = now;
+  ScheduledJob job = known.first;
+  job.restarts = seen.job.restarts;
+  if (next_attempt && !known.ended) {
+    known.ended = true;  // the attempt before ended between two views
+    out.push_back(recover::AttemptEnded{job, recover::JobEnd::kFailed, {}, "REQUEUED"});
+  }
+  if (seen.state == State::kHeld && before != State::kHeld && same)
+    out.push_back(recover::JobChanged{job, recover::ForeignKind::kHeld, seen.reason});
+  if (seen.state == State::kRunning && known.ended) {
+    known.ended = false;
+    known.hosts = seen.hosts;
+    out.push_back(recover::AttemptStarted{job, seen.hosts, seen.partition, {}, {}});
+  }
+  if (seen.has_ended() && !known.ended) {
+    known.ended = true;
+    out.push_back(recover::AttemptEnded{job, end_of(seen.state), {}, seen.word});
+  }
+  if (!seen.has_ended() || seen.state == State::kFailed || seen.state == State::kNodeFailed)
+    out.push_back(means_of(seen, job, known.hosts, view));
+}
+
+void ScheduledJobs::add_hosts(const respond::SchedulerView& view, TimeNs now,
+                              std::vector<recover::Input>& out) {
+  const bool all = hosts_given_ns_ == kNoTime || now - hosts_given_ns_ >= kHostsEvery;
+  if (all) {
+    hosts_given_ns_ = now;
+    out.push_back(recover::ClusterSeen{static_cast<uint32_t>(view.hosts.size())});
+  }
+  std::map<std::string, SeenHost> next;
+  for (const SeenHost& host : view.hosts) {
+    const auto before = hosts_.find(host.host);
+    const bool changed =
+        before == hosts_.end() || before->second.out != host.out || before->second.op != host.op;
+    if (all || changed)
+      out.push_back(recover::HostSeen{host.host, host.out, host.op, host.by,
+                                      host.partitions.empty() ? "" : host.partitions.front()});
+    next.emplace(host.host, host);
+  }
+  hosts_ = std::move(next);
+}
+
+std::vector<recover::Input> ScheduledJobs::update(const respond::SchedulerView& view, TimeNs now) {
+  std::vector<recover::Input> out;
+  add_hosts(view, now, out);
+  for (const SeenJob& seen : view.jobs) add_job(seen, view, now, out);
+  // A job that is shown no more while it ran was purged after its end: how it ended is unknown.
+  for (auto known = jobs_.begin(); known != jobs_.end();) {
+    Known& job = known->second;
+    if (job.seen_ns != now && !job.ended) {
+      job.ended = true;
+      job.state = State::kFailed;
+      out.push_back(recover::AttemptEnded{job.first, recover::JobEnd::kFailed, {}, "UNKNOWN"});
+    }
+    known = now - job.seen_ns > kForgetAfter ? jobs_.erase(known) : std::next(known);
+  }
+  return out;
+}
+
+std::optional<ScheduledJob> ScheduledJobs::known(const std::string& id) const {
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return std::nullopt;
+  ScheduledJob job = found->second.first;
+  job.restarts = found->second.now.restarts;
+  return job;
+}
+
+ScheduledJob ScheduledJobs::current(const ScheduledJob& job) const {
+  const auto found = jobs_.find(job.id);
+  return found != jobs_.end() && found->second.first.submit_ns == job.submit_ns ? found->second.now : job;
+}
+
+std::optional<uint32_t> ScheduledJobs::user_of(const std::string& id) const {
+  const auto found = jobs_.find(id);
+  return found == jobs_.end() ? std::nullopt : std::optional<uint32_t>(found->second.uid);
+}
+
+std::vector<std::string> ScheduledJobs::hosts_of(const std::string& id) const {
+  const auto found = jobs_.find(id);
+  return found == jobs_.end() ? std::vector<std::string>{} : found->second.hosts;
+}
+
+bool ScheduledJobs::is_alive(const std::string& id) const {
+  const auto found = jobs_.find(id);
+  return found != jobs_.end() && !found->second.ended;
+}
+
+std::vector<std::string> ScheduledJobs::running() const {
+  std::vector<std::string> out;
+  for (const auto& [id, job] : jobs_)
+    if (!job.ended) out.push_back(id);
+  return out;
+}
+
+}  // namespace culprit::app

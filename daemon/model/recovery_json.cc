@@ -1,0 +1,246 @@
+#include "model/recovery_json.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "model/json_text.h"
+
+namespace culprit {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::array<std::string_view, 5> kOrderKinds = {"isolate", "return", "end-tasks", "run-again",
+                                                         "verify"};
+constexpr std::array<std::string_view, 7> kActionStates = {"reserved",   "done",      "failed", "ambiguous",
+                                                           "superseded", "abandoned", "undone"};
+
+template <class Enum>
+constexpr const auto& words() {
+  if constexpr (std::is_same_v<Enum, OrderKind>)
+    return kOrderKinds;
+  else
+    return kActionStates;
+}
+
+// The members of a row, once for writing and reading. Times are null where they are unknown.
+template <class Io, class Row>
+void job_members(Io& io, Row& job) {
+  io.member("scheduler", job.scheduler);
+  io.member("id", job.id);
+  io.member("uid", job.uid);
+  io.time("submit_ns", job.submit_ns);
+  io.member("restarts", job.restarts);
+}
+
+template <class Io, class Row>
+requires std::is_same_v<std::remove_const_t<Row>, ActionRecord>
+void members(Io& io, Row& row) {
+  io.member("op", row.order.op);
+  io.member("decision", row.order.decision);
+  io.word("kind", row.order.kind);
+  io.member("target", row.order.target);
+  io.object("job", [&](auto& inner) { job_members(inner, row.order.job); });
+  io.member("excluded", row.order.excluded);
+  io.member("code", row.order.code);
+  io.member("reason", row.order.reason);
+  io.word("state", row.state);
+  io.member("attempt", row.attempt);
+  io.member("sent", row.sent);
+  io.member("precondition", row.precondition);
+  io.member("before", row.before);
+  io.member("by", row.by);
+  io.time("reserved_ns", row.reserved_ns);
+  io.time("settled_ns", row.settled_ns);
+  io.member("detail", row.detail);
+}
+
+template <class Io, class Row>
+requires std::is_same_v<std::remove_const_t<Row>, AttemptRecord>
+void members(Io& io, Row& row) {
+  io.object("job", [&](auto& inner) { job_members(inner, row.job); });
+  io.member("attempt", row.attempt);
+  io.time("begin_ns", row.begin_ns);
+  io.time("end_ns", row.end_ns);
+  io.time("first_step_ns", row.first_step_ns);
+  io.time("last_progress_ns", row.last_progress_ns);
+  io.time("saved_ns", row.saved_ns);
+  io.time("detected_ns", row.detected_ns);
+  io.time("decided_ns", row.decided_ns);
+  io.member("exit", row.exit);
+  io.member("root", row.root);
+  io.member("cause", row.cause);
+  io.member("restart", row.restart);
+  io.member("decision", row.decision);
+  io.member("hosts", row.hosts);
+  io.member("excluded", row.excluded);
+  io.member("progress_from", row.progress_from);
+  io.member("progress_to", row.progress_to);
+  io.member("checkpoint", row.checkpoint);
+  io.member("lost_s", row.lost_s);
+}
+
+template <class Io, class Row>
+requires std::is_same_v<std::remove_const_t<Row>, MachineRecord>
+void members(Io& io, Row& row) {
+  io.member("host", row.host);
+  io.member("device", row.device);
+  io.member("suspected", row.suspected);
+  io.member("confirmed", row.confirmed);
+  io.member("refuted", row.refuted);
+  io.member("isolated", row.isolated);
+  io.member("returned", row.returned);
+  io.member("repaired", row.repaired);
+  io.time("suspected_ns", row.suspected_ns);
+  io.time("isolated_ns", row.isolated_ns);
+  io.time("returned_ns", row.returned_ns);
+  io.time("last_ns", row.last_ns);
+  io.member("last_root", row.last_root);
+  io.member("op", row.op);
+  io.member("isolations", row.isolations);
+}
+
+class Writing {
+ public:
+  explicit Writing(JsonWriter& w) : w_(w) {}
+  template <class Value>
+  void member(const char* name, const Value& value) {
+    w_.field(name, value);
+  }
+  template <class Value>
+  void member(const char* name, const std::vector<Value>& values) {
+    w_.values(name, values);
+  }
+  void time(const char* name, TimeNs value) { w_.time(name, value); }
+  template <class Enum>
+  void word(const char* name, Enum value) {
+    w_.field(name, word_of(value));
+  }
+  template <class Body>
+  void object(const char* name, Body body) {
+    w_.member(name, [&] { w_.object([&] { body(*this); }); });
+  }
+
+ private:
+  JsonWriter& w_;
+};
+
+class Reading {
+ public:
+  explicit Reading(const Json& json) : json_(&json) {}
+  const std::string& wrong() const { return wrong_; }
+
+  void member(const char* name, std::string& out) {
+    if (const Json* value = find(name))
+      value->is_string() ? void(out = value->get<std::string>()) : bad(name);
+  }
+  void member(const char* name, uint32_t& out) {
+    if (const Json* value = find(name)) whole(name, *value, out);
+  }
+  void member(const char* name, double& out) {
+    const Json* value = find(name);
+    if (value && value->is_number())
+      out = value->get<double>();
+    else if (value && !value->is_null())
+      bad(name);
+  }
+  void member(const char* name, std::optional<int64_t>& out) {
+    const Json* value = find(name);
+    if (!value || value->is_null()) return;
+    int64_t number = 0;
+    whole(name, *value, number);
+    out = number;
+  }
+  void member(const char* name, std::vector<std::string>& out) {
+    each(name, [&](const Json& value) { value.is_string() ? out.push_back(value) : bad(name); });
+  }
+  void member(const char* name, std::vector<TimeNs>& out) {
+    each(name, [&](const Json& value) { whole(name, value, out.emplace_back()); });
+  }
+  void time(const char* name, TimeNs& out) {
+    const Json* value = find(name);
+    if (value && !value->is_null()) whole(name, *value, out);
+  }
+  template <class Enum>
+  void word(const char* name, Enum& out) {
+    const Json* value = find(name);
+    const auto& all = words<Enum>();
+    for (size_t n = 0; value && value->is_string() && n < all.size(); ++n)
+      if (value->get_ref<const std::string&>() == all[n]) return void(out = static_cast<Enum>(n));
+    bad(name);
+  }
+  template <class Body>
+  void object(const char* name, Body body) {
+    const Json* value = find(name);
+    if (!value || !value->is_object()) return bad(name);
+    const Json* outer = std::exchange(json_, value);
+    body(*this);
+    json_ = outer;
+  }
+
+ private:
+  const Json* find(const char* name) {
+    const auto found = json_->find(name);
+    return found == json_->end() ? nullptr : &*found;
+  }
+  template <class Number>
+  void whole(const char* name, const Json& value, Number& out) {
+    if (!value.is_number_integer()) return bad(name);
+    if constexpr (std::is_unsigned_v<Number>)
+      if (!value.is_number_unsigned() || value.get<uint64_t>() > UINT32_MAX) return bad(name);
+    out = value.get<Number>();
+  }
+  template <class Body>
+  void each(const char* name, Body body) {
+    const Json* value = find(name);
+    if (value && !value->is_array()) return bad(name);
+    if (value)
+      for (const Json& one : *value) body(one);
+  }
+  void bad(const char* name) {
+    if (wrong_.empty()) wrong_ = fmt::format("'{}' is missing or invalid", name);
+  }
+
+  const Json* json_;
+  std::string wrong_;
+};
+
+template <class Row>
+void write_row(JsonWriter& w, const Row& row) {
+  w.object([&] {
+    Writing writing(w);
+    members(writing, row);
+  });
+}
+
+template <class Row>
+Result<Row> read_row(std::string_view text) {
+  const Json json = parse_json(text);
+  if (!json.is_object())
+    return fail(ErrorCode::kInvalid, "a row of the controller's ledger is no JSON object");
+  Row out;
+  Reading reading(json);
+  members(reading, out);
+  if (!reading.wrong().empty())
+    return fail(ErrorCode::kInvalid, "a row of the controller's ledger: " + reading.wrong());
+  return out;
+}
+
+}  // namespace
+
+std::string_view word_of(OrderKind kind) { return kOrderKinds[static_cast<size_t>(kind)]; }
+std::string_view word_of(ActionState state) { return kActionStates[static_cast<size_t>(state)]; }
+
+void write(JsonWriter& w, const ActionRecord& row) { write_row(w, row); }
+void write(JsonWriter& w, const AttemptRecord& row) { write_row(w, row); }
+void write(JsonWriter& w, const MachineRecord& row) { write_row(w, row); }
+
+Result<ActionRecord> action_of(std::string_view json) { return read_row<ActionRecord>(json); }
+Result<AttemptRecord> attempt_of(std::string_view json) { return read_row<AttemptRecord>(json); }
+Result<MachineRecord> machine_of(std::string_view json) { return read_row<MachineRecord>(json); }
+
+}  // namespace culprit

@@ -1,0 +1,142 @@
+#include "store/recovery_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "model/recovery_json.h"
+
+namespace culprit::store {
+namespace {
+
+// Released steps never change; new ones are appended.
+constexpr std::array<std::string_view, 1> kSteps = {R"sql(
+CREATE TABLE actions (op TEXT PRIMARY KEY, time_ns INTEGER, row TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE attempts (
+  job TEXT NOT NULL, attempt INTEGER NOT NULL, time_ns INTEGER, row TEXT NOT NULL,
+  PRIMARY KEY (job, attempt)) WITHOUT ROWID;
+CREATE TABLE machines (
+  host TEXT NOT NULL, device TEXT NOT NULL, time_ns INTEGER, row TEXT NOT NULL,
+  PRIMARY KEY (host, device)) WITHOUT ROWID;
+CREATE TABLE notes (
+  id INTEGER PRIMARY KEY, time_ns INTEGER NOT NULL, kind TEXT NOT NULL, job TEXT NOT NULL,
+  decision TEXT NOT NULL, text TEXT NOT NULL, order_json TEXT NOT NULL);
+CREATE INDEX notes_of_job ON notes (job, id);
+CREATE INDEX notes_of_decision ON notes (decision, id);
+)sql"};
+
+using Statement = Database::Statement;
+
+// Identifies a job, whatever its restarts.
+std::string key_of(const ScheduledJob& job) {
+  return fmt::format("{}/{}@{}", job.scheduler, job.id,
+                     job.uid.empty() ? std::to_string(job.submit_ns) : job.uid);
+}
+
+template <class Row, class Read>
+Result<std::vector<Row>> rows(Database& database, std::string_view sql, Read read) {
+  Statement statement(database, sql);
+  auto texts = statement.rows<std::string>([](Statement& s) { return s.text(0); });
+  if (!texts) return tl::unexpected(texts.error());
+  std::vector<Row> out;
+  for (const std::string& text : *texts) {
+    auto row = read(text);
+    if (!row) return tl::unexpected(row.error());
+    out.push_back(std::move(*row));
+  }
+  return out;
+}
+
+}  // namespace
+
+RecoveryStore::RecoveryStore(const std::string& path) : database_({path, kSteps, true, 1024}) {}
+
+Result<std::unique_ptr<RecoveryStore>> RecoveryStore::open(const std::string& path) {
+  std::unique_ptr<RecoveryStore> out(new RecoveryStore(path));
+  if (const Status opened = out->database_.open(); !opened) return tl::unexpected(opened.error());
+  return out;
+}
+
+Result<RecoveryRows> RecoveryStore::load() {
+  RecoveryRows out;
+  auto actions = rows<ActionRecord>(database_, "SELECT row FROM actions ORDER BY time_ns, op", action_of);
+  if (!actions) return tl::unexpected(actions.error());
+  auto attempts =
+      rows<AttemptRecord>(database_, "SELECT row FROM attempts ORDER BY job, attempt", attempt_of);
+  if (!attempts) return tl::unexpected(attempts.error());
+  auto machines = rows<MachineRecord>(database_, "SELECT row FROM machines", machine_of);
+  if (!machines) return tl::unexpected(machines.error());
+  out.actions = std::move(*actions);
+  out.attempts = std::move(*attempts);
+  out.machines = std::move(*machines);
+  return out;
+}
+
+Status RecoveryStore::apply(const RecoveryRows& changes) {
+  return database_.in_transaction([&] { return write(changes); });
+}
+
+Status RecoveryStore::write(const RecoveryRows& c) {
+  Statement action(database_, "INSERT OR REPLACE INTO actions VALUES (?, ?, ?)");
+  for (const ActionRecord& row : c.actions)
+    if (Status s = action.again().bind(row.order.op).bind_time(row.reserved_ns).bind(to_json(row)).run(); !s)
+      return s;
+  Statement attempt(database_, "INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?)");
+  for (const AttemptRecord& row : c.attempts)
+    if (Status s = attempt.again()
+                       .bind(key_of(row.job))
+                       .bind(int64_t{row.attempt})
+                       .bind_time(std::max(row.begin_ns, row.end_ns))
+                       .bind(to_json(row))
+                       .run();
+        !s)
+      return s;
+  Statement machine(database_, "INSERT OR REPLACE INTO machines VALUES (?, ?, ?, ?)");
+  for (const MachineRecord& row : c.machines)
+    if (Status s =
+            machine.again().bind(row.host).bind(row.device).bind_time(row.last_ns).bind(to_json(row)).run();
+        !s)
+      return s;
+  Statement note(database_, "INSERT INTO notes VALUES (NULL, ?, ?, ?, ?, ?, ?)");
+  for (const RecoveryNote& row : c.notes)
+    if (Status s = note.again()
+                       .bind_time(row.time_ns)
+                       .bind(row.kind)
+                       .bind(row.job)
+                       .bind(row.decision)
+                       .bind(row.text)
+                       .bind(row.order)
+                       .run();
+        !s)
+      return s;
+  return {};
+}
+
+Result<std::vector<RecoveryNote>> RecoveryStore::notes(const NotesOf& which) {
+  Statement statement(database_,
+                      "SELECT time_ns, kind, job, decision, text, order_json FROM notes WHERE (?1 = '' OR "
+                      "job = ?1) AND (?2 = '' OR decision = ?2) ORDER BY id DESC LIMIT ?3");
+  statement.bind(which.job).bind(which.decision).bind(static_cast<int64_t>(which.limit));
+  return statement.rows<RecoveryNote>([](Statement& s) {
+    return RecoveryNote{s.time(0), s.text(1), s.text(2), s.text(3), s.text(4), s.text(5)};
+  });
+}
+
+Result<size_t> RecoveryStore::prune(TimeNs now) {
+  size_t removed = 0;
+  const TimeNs until = now - kRecoveryRetention;
+  const Status done = database_.in_transaction([&]() -> Status {
+    for (const char* table : {"actions", "attempts", "machines", "notes"}) {
+      const std::string sql = fmt::format("DELETE FROM {} WHERE time_ns < ?", table);
+      if (Status s = Statement(database_, sql).bind_time(until).run(); !s) return s;
+      removed += static_cast<size_t>(std::max(database_.changes(), 0));
+    }
+    return {};
+  });
+  if (!done) return tl::unexpected(done.error());
+  return removed;
+}
+
+}  // namespace culprit::store
