@@ -6,6 +6,7 @@ local function memory(row)
     title = row.title, category = row.category or "user",
     component = "gpu_memory", severity = row.severity or "fatal", general = row.general, role = row.role,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "fix",
+    when = row.when,
     examples = { hit = row.hit, miss = row.miss },
   }
 end
@@ -38,6 +39,25 @@ memory {
         "17179869184 bytes.",
     "RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 2.00G." },
   miss = { "CUDA out of memory, retrying with half the batch", "RuntimeError: CUDA error: out of memory" },
+}
+-- PyTorch lists the other processes on the card first, then its own.
+memory {
+  id = "others", restart = "same", title = "GPU memory is held by another process: <others> GiB",
+  except = tried, category = "platform",
+  regex = { [[CUDA out of memory\..*\bProcess (?P<pid>\d+) has (?P<others>[\d.]+) GiB memory in use\..*]] ..
+    [[\bthis process has (?P<own>[\d.]+) [GM]iB memory in use]] },
+  when = function(event)
+    local others, own = tonumber(event.others), tonumber(event.own)
+    if text.has(event.text, [[this process has [\d.]+ MiB]]) then return others ~= nil end
+    return others ~= nil and own ~= nil and others > own
+  end,
+  remedy = "End that process if it is left of an earlier run (nvidia-smi lists it), or take a free card.",
+  hit = { "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total " ..
+    "capacity of 79.15 GiB with 12.00 MiB free. Process 4123 has 70.10 GiB memory in use. " ..
+      "Including non-PyTorch memory, this process has 9.00 GiB memory in use." },
+  miss = { "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total " ..
+    "capacity of 79.15 GiB with 12.00 MiB free. Process 4123 has 1.10 GiB memory in use. Including " ..
+      "non-PyTorch memory, this process has 78.00 GiB memory in use." },
 }
 -- Not from PyTorch's own allocator: a context, NCCL or a first call found no memory. Then it is often another
 -- process on the card, or a card that fails.

@@ -72,11 +72,13 @@ setup {
   id = "busy", restart = "same", title = "GPU is taken by another process (exclusive mode or oversubscribed)",
   category = "user", says = "failure",
   component = "cuda_runtime",
-  regex = { [[CUDA-capable device\(s\) is/are busy or unavailable]], [[cudaErrorDevicesUnavailable]],
+  regex = { [[CUDA-capable device(?:s are|\(s\) is/are) busy or unavailable]],
+    [[cudaErrorDevicesUnavailable]],
     [[CUDA_ERROR_DEVICE_UNAVAILABLE]],
     [[cudaErrorDeviceAlreadyInUse|exclusive-thread device already in use]] },
   remedy = "One rank per GPU; end left-over processes; if the card is free, reset it.",
-  hit = { "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable" },
+  hit = { "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+    "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable" },
   miss = { "GPU 0: 54% utilization" },
 }
 setup {

@@ -113,7 +113,7 @@ local rows = {
   { "refused", "peer", "platform", "network", "Service does not listen",
     "Look whether the service runs on that host and port, and at the firewall.",
     "Error: dial tcp 10.0.0.4:7080: connect: connection refused",
-    restart = "same" },
+    restart = "later" },
   { "timed_out", "peer", "platform", "network", "Host does not answer",
     "Look whether the host is up, and at route and firewall.",
     "fatal: connect to 10.0.0.4:6443: Connection timed out",

@@ -6,16 +6,53 @@ local function data(row)
     title = row.title, category = row.category or "user",
     component = row.component or "user_data", severity = row.severity or "fatal", says = row.says,
     match = { regex = row.regex, except = row.except }, remedy = row.remedy, action = row.action or "fix",
+    window = row.window,
     examples = { hit = row.hit, miss = row.miss },
   }
 end
 
+-- A bar of a download under way: a damaged file below it is a transfer that broke off.
 data {
-  id = "json", title = "Text is not valid JSON",
+  id = "fetches", restart = "unknown", title = "Program fetches files", severity = "info", action = "none",
+  regex = { [[(?i)^\s*download(?:ing|ed)?\b.{0,200}\b\d{1,2}%\|]] },
+  remedy = "None.",
+  hit = { "Downloading shards.zip:  73%|#######   | 730M/1.0G" },
+  miss = { "Downloading shards.zip: 100%|##########| 1.0G/1.0G" },
+}
+local fetched = { by = "host", span = "1m", after = "python.data.fetches" }
+local not_fetched = { by = "host", span = "1m", unless = "python.data.fetches" }
+local bar = "Downloading shards.zip:  73%|#######   | 730M/1.0G\n"
+data {
+  id = "download", restart = "later", title = "Downloaded file is damaged or cut off", category = "platform",
+  component = "network", action = "check", window = fetched,
+  regex = { [[\bJSONDecodeError: (?P<what>\S.*)]], [[\bBadZipFile: ]], [[\bBadGzipFile: ]],
+    [[EOFError: Compressed file ended before the end-of-stream]], [[\btarfile\.ReadError: ]],
+    [[\bzlib\.error: Error -?\d+ while decompressing]], [[\b_?lzma\.LZMAError: ]],
+    [[ArrowInvalid: (?:Not an Arrow file|Parquet magic bytes not found)]] },
+  remedy = "Fetch it again; if it stays damaged, remove it from the cache and compare with its source.",
+  hit = { bar .. "zipfile.BadZipFile: File is not a zip file",
+    bar .. "json.decoder.JSONDecodeError: Unterminated string starting at: line 1 column 9001 (char 9000)" },
+  miss = { "zipfile.BadZipFile: File is not a zip file" },
+}
+-- The file ends too early: still being written or fetched, or damaged for good. One more attempt shows it.
+data {
+  id = "cut", restart = "unknown", title = "File that was read is cut off", window = not_fetched,
+  regex = { [[\bJSONDecodeError: (?P<what>Unterminated string .*)]],
+    [[EOFError: Compressed file ended before the end-of-stream]],
+    [[\bUnpicklingError: (?P<what>pickle data was truncated)]], [[\bEOFError: Ran out of input]] },
+  remedy = "Check the file's size against its source; fetch or write it again.",
+  hit = { "EOFError: Ran out of input", "_pickle.UnpicklingError: pickle data was truncated",
+    "json.decoder.JSONDecodeError: Unterminated string starting at: line 1 column 9001 (char 9000)" },
+  miss = { "_pickle.UnpicklingError: invalid load key, 'v'.",
+    "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)" },
+}
+data {
+  id = "json", window = not_fetched, title = "Text is not valid JSON",
   regex = { [[\bJSONDecodeError: (?P<what>\S.*)]], [[\bujson\.JSONDecodeError]],
     [[ArrowInvalid: JSON parse error: ]],
     [[simdjson.*(?:TAPE_ERROR|The JSON document has an improper structure)]] },
-  except = [[\brequests\.exceptions\.]],  -- an answer of a service
+  -- An answer of a service; a file that is cut off.
+  except = { [[\brequests\.exceptions\.]], [[: Unterminated string ]] },
   remedy = "Look at the file and line that was read: often empty, cut off or an error page.",
   hit = { "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
     "pyarrow.lib.ArrowInvalid: JSON parse error: Missing a closing quotation mark in string. in row 14" },
@@ -33,13 +70,13 @@ data {
 }
 data {
   id = "pickle", title = "Stored object could not be read back",
-  regex = { [[\bUnpicklingError: (?P<what>\S.*)]], [[\bEOFError: Ran out of input]],
+  except = [[\bpickle data was truncated\b]],
+  regex = { [[\bUnpicklingError: (?P<what>\S.*)]],
     [[\bModuleNotFoundError: No module named .* while unpickling]], [[invalid load key, '.{1,6}'\.]],
     [[ValueError: unsupported pickle protocol]] },
   remedy = "The file is cut off, of another kind (an LFS pointer, a web page) or of another version: " ..
       "fetch it again.",
-  hit = { "_pickle.UnpicklingError: invalid load key, 'v'.", "EOFError: Ran out of input",
-    "_pickle.UnpicklingError: pickle data was truncated" },
+  hit = { "_pickle.UnpicklingError: invalid load key, 'v'." },
   miss = { "FutureWarning: You are using `torch.load` with `weights_only=False`, which uses pickle" },
 }
 data {
@@ -52,9 +89,9 @@ data {
   miss = { "pickle protocol 4 in use" },
 }
 data {
-  id = "truncated", title = "Data file is damaged or cut off",
+  id = "truncated", window = not_fetched, title = "Data file is damaged or cut off",
   regex = { [[\bBadZipFile: ]], [[\bzlib\.error: Error -?\d+ while decompressing]], [[\bBadGzipFile: ]],
-    [[EOFError: Compressed file ended before the end-of-stream]], [[\btarfile\.ReadError: ]],
+    [[\btarfile\.ReadError: ]],
     [[\b_?lzma\.LZMAError: ]], [[UnidentifiedImageError: cannot identify image file]],
     [[OSError: image file is truncated]],
     [[OSError: Unable to (?:synchronously )?open file \(truncated file]],
@@ -252,7 +289,7 @@ data {
   title = "Connection to a service broke: <what>", component = "network",
   category = "platform", severity = "error", says = "origin", action = "check",
   regex = { [[\b(?P<what>(?:http\.client\.)?(?:RemoteDisconnected|IncompleteRead|BadStatusLine): \S.*)]],
-    [[\b(?P<what>ssl\.SSL\w*Error: \S.*)]],
+    [[\b(?P<what>ssl\.SSL\w*Error: \S.*)]], [=[\b(?P<what>ConnectionRefusedError: \[Errno 111\] \S.*)]=],
     [[\b(?:TimeoutError|socket\.timeout): (?P<what>(?:\[Errno 110\] Connection timed out|]] ..
       [[The (?:read|write|handshake) operation timed out|timed out))\s*$]],
     [[\b(?:OSError|ConnectionError): (?P<what>\[Errno (?:101|113)\] \S.*)]],
@@ -261,6 +298,7 @@ data {
   remedy = "See from the traceback which service it was; check name, route, proxy and the service.",
   hit = { "http.client.RemoteDisconnected: Remote end closed connection without response",
     "ssl.SSLEOFError: EOF occurred in violation of protocol (_ssl.c:1007)",
+    "ConnectionRefusedError: [Errno 111] Connection refused",
     "TimeoutError: The read operation timed out", "OSError: [Errno 113] No route to host",
     "dial tcp: lookup registry.local on 10.96.0.10:53: server misbehaving" },
   miss = { "TimeoutError: [Errno 110] Connection timed out: '/mnt/data/a.tar'",

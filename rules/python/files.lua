@@ -14,7 +14,8 @@ end
 local handled = { [[(?i)\b(?:warn(?:ing)?|ignor(?:ed?|ing)|retry(?:ing)?|skip(?:ping|ped)?)\b]] }
 
 given {
-  id = "file.missing", title = "File or folder does not exist", says = "errno", except = handled,
+  id = "file.missing", title = "File or folder does not exist", says = "errno",
+  except = { handled[1], [[: '[^']+' -> '[^']+'$]] },
   regex = { [[\bFileNotFoundError: (?:\[Errno 2\] )?(?P<what>\S.*)]],
     [[\b(?:OSError|IOError): \[Errno 2\] No such file or directory: (?P<path>\S+)]],
     [[\bNotADirectoryError: (?P<what>\S.*)]], [[\bIsADirectoryError: (?P<what>\S.*)]],
@@ -24,12 +25,41 @@ given {
     "python: can't open file '/code/train.py': [Errno 2] No such file or directory" },
   miss = { "WARNING: FileNotFoundError: no cache yet, ignored" },
 }
+-- Two processes write one temporary file, and one has renamed it.
+given {
+  id = "file.renamed", restart = "same", title = "File was gone before it could be renamed", says = "errno",
+  category = "framework", component = "framework", except = handled,
+  regex = { [[\bFileNotFoundError: \[Errno 2\] No such file or directory: '(?P<path>[^']+)' -> '[^']+'$]] },
+  remedy = "Give each process a temporary name of its own, or let one rank write.",
+  hit = { "FileNotFoundError: [Errno 2] No such file or directory: '/run7/state.tmp' -> '/run7/state.json'" },
+  miss = { "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.bin'" },
+}
+-- The system's own answer: ranks that make one folder at once get it as well.
+given {
+  id = "file.made", restart = "unknown", title = "Folder or file is there already, or another rank made it",
+  except = handled, says = "errno",
+  regex = { [[\bFileExistsError: \[Errno 17\] (?P<what>\S.*)]] },
+  remedy = "Allow overwriting or resuming, or take another folder; create it on one rank only.",
+  hit = { "FileExistsError: [Errno 17] File exists: '/out/run1'" },
+  miss = { "FileExistsError: /out/run1 is not empty" },
+}
+-- Somebody else has the lock: a process that is left from the last attempt, or another job.
+given {
+  id = "file.locked", restart = "same", title = "Another process holds a lock of a file",
+  category = "platform", component = "storage", except = handled,
+  regex = { [[\bTimeout: The file lock '(?P<path>[^']+)' could not be acquired]],
+    [[unable to lock file, errno = 11\b]] },
+  remedy = "End the processes of the last run that hold it; a stale lock file may be deleted.",
+  hit = { "filelock._error.Timeout: The file lock '/home/u/.cache/model.lock' could not be acquired.",
+    "BlockingIOError: unable to lock file, errno = 11, error message = 'Resource temporarily unavailable'" },
+  miss = { "OSError: unable to lock file, errno = 37, error message = 'No locks available'" },
+}
 given {
   id = "file.exists", title = "Output folder or file is there already", except = handled,
-  regex = { [[\bFileExistsError: (?:\[Errno 17\] )?(?P<what>\S.*)]],
+  regex = { [=[\bFileExistsError: (?P<what>[^\s\[].*)]=],
     [[(?:ValueError|RuntimeError): Output directory .* already exists and is not empty]] },
   remedy = "Allow overwriting or resuming, or take another folder; create it on one rank only.",
-  hit = { "FileExistsError: [Errno 17] File exists: '/out/run1'",
+  hit = { "FileExistsError: /out/run1 is not empty",
     "ValueError: Output directory (/out/run1) already exists and is not empty. Use --overwrite_output_dir" },
   miss = { "os.makedirs(path, exist_ok=True)" },
 }

@@ -83,7 +83,7 @@ worker {
   component = "unknown",
   regex = { [=[\bBrokenPipeError: \[Errno 32\]]=], [=[\bConnectionResetError: \[Errno 104\]]=],
     [[\bEOFError\s*$]],
-    [[multiprocessing\.managers\.RemoteError]], [=[\bConnectionRefusedError: \[Errno 111\]]=] },
+    [[multiprocessing\.managers\.RemoteError]] },
   remedy = "Look for the process that ended first.", action = "none",
   hit = { "BrokenPipeError: [Errno 32] Broken pipe",
     "ConnectionResetError: [Errno 104] Connection reset by peer" },

@@ -96,11 +96,18 @@ kube {
   regex = { [[[Ff]ailed to (?:pull|resolve|fetch|copy)\b.{0,30}(?:image|]] ..
     [[reference)\b "?(?P<image>[^\s"]+)"?.*(?P<what>no such host|i/o timeout|connection (?:refused|]] ..
       [[reset|timed out)|TLS handshake timeout|network is unreachable|x509: .*|50[0234] \w+|]] ..
-        [[unexpected EOF|context deadline exceeded)]] },
+        [[unexpected EOF|context deadline exceeded)]],
+    [=[\bError response from daemon: (?:Get|Head) "?(?P<url>\S+?)"?: .*(?P<what2>no such host|]=] ..
+      [[i/o timeout|connection (?:refused|reset|timed out)|TLS handshake timeout|network is unreachable|]] ..
+        [[Client\.Timeout exceeded|context deadline exceeded|\bEOF)]],
+    [[(?P<what3>toomanyrequests): You have reached your (?:unauthenticated )?pull rate limit]] },
   remedy = "Check name service, proxy, certificates and the way from that node to the registry.",
   hit = { [[Failed to pull image "reg.example.org/train:v9": rpc error: code = Unknown desc = failed t]] ..
     [[o resolve reference: dial tcp: lookup reg.example.org: no such host]],
-    [[Failed to pull image "reg/train:v9": x509: certificate signed by unknown authority]] },
+    [[Failed to pull image "reg/train:v9": x509: certificate signed by unknown authority]],
+    [[docker: Error response from daemon: Get "https://reg.example.org/v2/": net/http: request canceled ]] ..
+      [[(Client.Timeout exceeded while awaiting headers).]],
+    "toomanyrequests: You have reached your pull rate limit." },
   miss = { [[Failed to pull image "reg/train:v9": rpc error: code = NotFound]] },
 }
 kube {
@@ -110,13 +117,12 @@ kube {
   regex = { [[\b(?:ImagePullBackOff|ErrImagePull|InvalidImageName|ErrImageNeverPull)\b]],
     [[Back-off pulling image "?(?P<image>[^\s"]+)"?]], [[Failed to pull image "?(?P<image>\S+?)"?:]],
     [[exec (?P<command>/\S+): exec format error]],
-    [[(?:pull access denied|manifest unknown|manifest for \S+ not found)]],
-    [[toomanyrequests: You have reached your (?:unauthenticated )?pull rate limit]] },
-  remedy = "Correct the image's name, add the pull secret; a rate limit needs a mirror.",
+    [[(?:pull access denied|manifest unknown|manifest for \S+ not found)]] },
+  remedy = "Correct the image's name, add the pull secret.",
   hit = { [[Warning  Failed  Failed to pull image "reg/train:v9": rpc error: code = NotFound]],
     "Waiting: ImagePullBackOff" },
   except = { [[no such host|i/o timeout|connection (?:refused|reset|timed out)|TLS handshake|]] ..
-    [[network is unreachable|x509: ]] },
+    [[network is unreachable|x509: |toomanyrequests: ]] },
   miss = { [[Successfully pulled image "reg/train:v9" in 41s]],
     [[Failed to pull image "reg/train:v9": dial tcp: lookup reg: no such host]] },
 }

@@ -7,7 +7,7 @@ local function disk(row)
     title = row.title, category = row.category or "platform",
       component = row.component or "storage",
     severity = row.severity or "fatal", action = row.action or "fix", general = row.general, role = row.role,
-      symptom = row.symptom,
+      symptom = row.symptom, blames = row.blames,
     source = { "log", "kernel" }, remedy = row.remedy, match = { regex = row.regex, except = row.except },
     examples = { hit = row.hit, miss = row.miss },
   }
@@ -85,12 +85,20 @@ disk {
 disk {
   id = "io", restart = "same", title = "Reading or writing a file failed with an I/O error", action = "check",
   regex = { [[\[Errno 5\] Input/output error]],
-    [[(?:read|write|open|close|stat|fsync|access|cannot \w+) ?\S*.{0,80}: Input/output error]],
-    [[\bRemote I/O error\b]], [=[\[Errno 121\]]=] },
+    [[(?:read|write|open|close|stat|fsync|access|cannot \w+) ?\S*.{0,80}: Input/output error]] },
   remedy = "Check the disk or the file server behind the path; copy what can still be read.",
   hit = { "OSError: [Errno 5] Input/output error: '/data/shard-00017.bin'",
     "cp: error reading '/data/x': Input/output error" },
   miss = { "MPICH: OFI: Input/output error on endpoint" },
+}
+-- The server reports it, not a disk of this host.
+disk {
+  id = "remote_io", restart = "later", title = "File server failed to read or write a file", action = "check",
+  blames = "job",
+  regex = { [[\bRemote I/O error\b]], [=[\[Errno 121\]]=] },
+  remedy = "Check the file server behind the path and the network to it.",
+  hit = { "OSError: [Errno 121] Remote I/O error: '/beegfs/run/ckpt.pt'" },
+  miss = { "OSError: [Errno 5] Input/output error: '/data/shard-00017.bin'" },
 }
 disk {
   id = "no_device", restart = "elsewhere",

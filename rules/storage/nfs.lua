@@ -73,16 +73,18 @@ nfs {
   miss = { "NFS: Registering the id_resolver key type" },
 }
 nfs {
-  id = "nfs.locks", restart = "never",
+  -- A job whose locks have worked lost its lock server.
+  id = "nfs.locks", restart = { "never", "later" },
   title = "File locks do not work on this file system", severity = "fatal", action = "fix",
   regex = { [[(?i)(?:flock|fcntl|lockf|file lock\w*|H5Fopen|]] ..
     [[unable to lock file).{0,60}(?:No locks available|Function not implemented|]] ..
-      [[Operation not supported|errno = (?:37|38|11)\b)]],
+      [[Operation not supported|errno = (?:37|38)\b)]],
     [[\[Errno 37\] No locks available]], [[\bNo locks available\b]] },
   remedy = "Put lock files on a local disk, or mount with locking (HDF5_USE_FILE_LOCKING=FALSE for HDF5).",
   hit = { "OSError: [Errno 37] No locks available",
+    "OSError: unable to lock file, errno = 38, error message = 'Function not implemented'" },
+  miss = { "acquired lock on /cache/x.lock",
     "BlockingIOError: unable to lock file, errno = 11, error message = 'Resource temporarily unavailable'" },
-  miss = { "acquired lock on /cache/x.lock" },
 }
 nfs {
   id = "endpoint", title = "Mount lost its server: end point closed", severity = "fatal",
