@@ -89,6 +89,7 @@ struct Finding {
   std::vector<FindingSubject> subjects;  // empty: unknown
   bool by_no_device = false;  // a fault of the program or cluster: no host is at fault, even if it reports it
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
+  bool dated = true;  // false: first_ns is the time of an earlier line, so the fault may be later
   std::optional<int64_t> iteration;  // current training iteration at first_ns
   std::vector<Evidence> evidence;    // earliest lines, by time; the first gives the finding's place
   uint64_t lines = 0;                // total number of lines; `evidence` has the first
@@ -113,6 +114,8 @@ struct Finding {
   // Hosts and devices that the lines name as faulty, as spelled there; `subjects` also has those known from
   // elsewhere.
   std::vector<std::string> named_hosts, named_devices;
+  // Hosts that a runtime reports as lost: left out if a hardware fault of the job names no host or device.
+  std::vector<std::string> lost_hosts;
 
   std::optional<CodePlace> code;  // for an exception: the last frame in the program's own code
   SaidBy said_by;                 // empty: the kernel, root or the accused host reports it too, or unknown

@@ -45,7 +45,7 @@ xla {
   id = "tpu.slice", title = "A worker of the TPU slice stopped answering", category = "unknown",
   component = "unknown", role = "cascade", severity = "error",
   regex = { [[\bSLICE_FAILURE_(?:SW\w*|WORKER\w*|UNKNOWN|INIT\w*|GRACEFUL\w*)\b]],
-    [[The task with address \S+ missed \d+ health checks]],
+    [[The task with address (?P<lost_host>[\w.-]+)(?::\d+)? missed \d+ health checks]],
     [[(?i)megascale.{0,80}(?:error|timed? ?out|unreachable)]] },
   except = { [[Megascale (?:hang detected|detects a hang)]] },
   remedy = "Look at the log of the worker that is missing.",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -17,6 +18,8 @@ constexpr size_t kHosts = 16, kDevices = 16;  // names per finding
 
 constexpr std::array<std::string_view, 4> kHostHoles = {"host", "host2", "host3", "node"};
 constexpr std::array<std::string_view, 2> kOtherEnds = {"peer", "server"};
+// The host of the shell whose command wrote the lines below; a host that a runtime has lost.
+constexpr std::string_view kShellHost = "shell_host", kLostHost = "lost_host";
 // Holes with a device of the accused host, and the prefix for a bare number in each.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kDeviceHoles = {{{"pci", "GPU "},
                                                                                         {"pci2", "GPU "},
@@ -127,6 +130,24 @@ std::string_view host_in_text(std::string_view text) {
   return {value.data(), value.size()};
 }
 
+// The global rank that a line names. A local rank counts as global if at most one host is known.
+std::optional<uint32_t> rank_in(const detect::View& view, const rules::Rule& rule,
+                                const logs::RuleLine& line) {
+  for (const std::string_view name : {"rank", "rank2", "failed_rank"})
+    if (const auto rank = number_in(hole_of(rule, line, name))) return rank;
+  if (view.known_hosts > 1) return std::nullopt;
+  for (const std::string_view name : {"local_rank", "worker"})
+    if (const auto rank = number_in(hole_of(rule, line, name))) return rank;
+  return std::nullopt;
+}
+
+About about_rank(const detect::View& view, uint32_t rank) {
+  const uint32_t unit = view.rank_numbered(rank);
+  if (unit == detect::kNowhere) return {detect::kNowhere, rank};
+  if (view.by_rank) return {unit, {}};
+  return {view.ranks[unit].host, rank};
+}
+
 }  // namespace
 
 NamedHost host_in(const rules::Rule& rule, const logs::RuleLine& line) {
@@ -162,9 +183,41 @@ uint32_t unit_called(const detect::View& view, std::string_view name) {
   return at == view.hosts.end() ? detect::kNowhere : static_cast<uint32_t>(at - view.hosts.begin());
 }
 
+About accused_by(const detect::View& view, const rules::Rule& rule, const logs::RuleLine& line) {
+  if (!line.about.empty())
+    if (const uint32_t host = view.host_named(line.about); host != detect::kNowhere)
+      return {host, view.by_rank ? std::nullopt : line.about_rank};
+  if (line.about_rank) return about_rank(view, *line.about_rank);
+  const NamedHost named = host_in(rule, line);
+  const uint32_t host = named.name.empty() ? detect::kNowhere : unit_called(view, named.name);
+  if (host != detect::kNowhere) return {host, {}};
+  if (const auto rank = rank_in(view, rule, line)) return about_rank(view, *rank);
+  // A line that names another host or rank does not accuse its writer.
+  if (named.accuses) return {detect::kNowhere, {}, named.is_host ? std::string(named.name) : std::string()};
+  return {view.host_of_writer[line.place.writer], {}};
+}
+
+ShellHosts::ShellHosts(const logs::JobLog& log, const rules::Ruleset& rules) {
+  for (const logs::RuleLine& line : log.rule_lines())
+    if (const auto name = hole_of(rules.rules()[line.rule], line, kShellHost); is_name(name))
+      hosts_.try_emplace({line.place.source, line.place.line}, name);
+}
+
+std::string_view ShellHosts::at(const logs::LogPlace& place) const {
+  const auto below = hosts_.upper_bound({place.source, place.line});
+  if (below == hosts_.begin() || std::prev(below)->first.first != place.source) return {};
+  return std::prev(below)->second;
+}
+
 void name_left_out(const detect::View& view, const AccusedBy& by, Finding& f) {
   for (const logs::RuleLine* line : by.lines) name_devices(*by.rule, *line, f);
   for (const std::string& name : by.absent) add(f.named_hosts, kHosts, name);
+  for (const logs::RuleLine* line : by.lines)
+    if (const std::string_view name = bare(hole_of(*by.rule, *line, kLostHost)); is_name(name))
+      add(f.lost_hosts, kHosts, std::string(name));
+  // A command's output has no header: the shell's prompt above it names the host.
+  if (by.hosts.empty() && by.absent.empty() && by.typed_on.size() == 1 && is_root_of_elsewhere(*by.rule))
+    add(f.named_hosts, kHosts, *by.typed_on.begin());
   if (view.hosts.size() > 1 && by.hosts.size() * 2 > view.hosts.size()) return;
   for (const uint32_t unit : by.hosts) {
     if (!view.by_rank) {

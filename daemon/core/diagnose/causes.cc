@@ -8,6 +8,9 @@ namespace {
 // A fault of a lower layer may be logged this much later than its effect: kernel logs have whole seconds,
 // programs report at once, and host clocks differ.
 constexpr TimeNs kReportedLate = 5 * kNsPerSecond;
+// As above, if the effect has the time of an earlier line, as a traceback has: the last step before it may be
+// minutes old. The value is a choice, without a source.
+constexpr TimeNs kReportedLateUndated = 120 * kNsPerSecond;
 
 // The layer of a component, lowest first: the machine with its resources and mounts; the device's runtime and
 // communication; libraries and the program.
@@ -62,7 +65,8 @@ bool explains(const Finding& cause, const Finding& other) {
   if (other.fatal && !cause.fatal) return false;
   if (layer(cause.component) >= layer(other.component)) return false;
   const bool timed = cause.first_ns != kNoTime && other.first_ns != kNoTime;
-  return order_in_time(cause, other) <= 0 || (timed && cause.first_ns - other.first_ns <= kReportedLate);
+  const TimeNs late = other.dated ? kReportedLate : kReportedLateUndated;
+  return order_in_time(cause, other) <= 0 || (timed && cause.first_ns - other.first_ns <= late);
 }
 
 std::vector<const Finding*> order_faults(const std::vector<Finding>& findings) {

@@ -52,6 +52,15 @@ constexpr double kSuspectFloor = 0.02;
 constexpr double kUnclear = 0.4, kStatistical = 0.35;
 constexpr double kSecond = 0.6;  // factor for a fault that is not the best explanation
 
+// The only host of the job that a runtime reports as lost; empty: none, or several.
+std::vector<std::string> lost_host(const std::vector<const Finding*>& faults) {
+  std::vector<std::string> out;
+  for (const Finding* f : faults)
+    for (const std::string& name : f->lost_hosts)
+      if (std::ranges::find(out, name) == out.end()) out.push_back(name);
+  return out.size() == 1 ? out : std::vector<std::string>();
+}
+
 class Correlator {
  public:
   Correlator(const View& view, const Analysis& a, bool live, Report& report)
@@ -337,6 +346,7 @@ class Correlator {
       if (other != &f && other->role == FindingRole::kRoot && is_there(*other, out) &&
           restart_of(*other, progress) == Restart::kElsewhere)
         leave_out(*other, d, out);
+    if (out.hosts.empty() && f.category == Category::kHardware) out.hosts = lost_host(faults_);
     return out;
   }
 

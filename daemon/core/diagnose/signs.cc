@@ -44,13 +44,6 @@ constexpr int64_t kTrained = 50;                 // iterations; progress bars of
 constexpr int64_t kSurvived = 2;
 constexpr int64_t kSurvivedDeath = 10;
 
-// The subject of a line: its writer, or the host or rank that it names.
-struct About {
-  uint32_t host = detect::kNowhere;  // a unit of view.hosts
-  std::optional<uint32_t> rank;      // named by the line, if the line names no unit
-  std::string absent = {};           // a host that the line names and that wrote nothing
-};
-
 // The lines of one rule, before they become a finding.
 struct Sign {
   const rules::Rule* rule = nullptr;
@@ -61,6 +54,7 @@ struct Sign {
   std::set<uint32_t> hosts;                       // units of view.hosts, if known
   std::set<std::pair<uint32_t, uint32_t>> ranks;  // named by the lines: host, global rank
   std::set<std::string> absent;                   // hosts that the lines name and that wrote nothing
+  std::set<std::string> typed_on;                 // hosts of the shells whose commands wrote the lines
   bool novel = false, known = false,
        late = false;       // properties of its templates, from the pool and from times
   bool alone = true;       // proves a failure without any other sign
@@ -73,38 +67,6 @@ struct Sign {
     if (!about.absent.empty() && absent.size() < kAbsent) absent.insert(about.absent);
   }
 };
-
-// The global rank that a line names. A local rank counts as global if at most one host is known.
-std::optional<uint32_t> rank_in(const detect::View& view, const rules::Rule& rule,
-                                const logs::RuleLine& line) {
-  for (const std::string_view name : {"rank", "rank2", "failed_rank"})
-    if (const auto rank = number_in(hole_of(rule, line, name))) return rank;
-  if (view.known_hosts > 1) return std::nullopt;
-  for (const std::string_view name : {"local_rank", "worker"})
-    if (const auto rank = number_in(hole_of(rule, line, name))) return rank;
-  return std::nullopt;
-}
-
-About about_rank(const detect::View& view, uint32_t rank) {
-  const uint32_t unit = view.rank_numbered(rank);
-  if (unit == detect::kNowhere) return {detect::kNowhere, rank};
-  if (view.by_rank) return {unit, {}};
-  return {view.ranks[unit].host, rank};
-}
-
-About subject_of(const detect::View& view, const rules::Rule& rule, const logs::RuleLine& line) {
-  if (!line.about.empty())
-    if (const uint32_t host = view.host_named(line.about); host != detect::kNowhere)
-      return {host, view.by_rank ? std::nullopt : line.about_rank};
-  if (line.about_rank) return about_rank(view, *line.about_rank);
-  const NamedHost named = host_in(rule, line);
-  const uint32_t host = named.name.empty() ? detect::kNowhere : unit_called(view, named.name);
-  if (host != detect::kNowhere) return {host, {}};
-  if (const auto rank = rank_in(view, rule, line)) return about_rank(view, *rank);
-  // A line that names another host or rank does not accuse its writer.
-  if (named.accuses) return {detect::kNowhere, {}, named.is_host ? std::string(named.name) : std::string()};
-  return {view.host_of_writer[line.place.writer], {}};
-}
 
 // Whether a line needs support from another sign. A kernel also reports processes that are not the job's, and
 // a failing program reports itself. An echo in the kernel's log has a cause elsewhere.
@@ -230,7 +192,7 @@ void recount(const detect::View& view, Sign& sign) {
   sign.hosts.clear();
   sign.ranks.clear();
   sign.absent.clear();
-  for (const logs::RuleLine* line : sign.lines) sign.add_subject(subject_of(view, *sign.rule, *line));
+  for (const logs::RuleLine* line : sign.lines) sign.add_subject(accused_by(view, *sign.rule, *line));
 }
 
 // Removes a rule's lines after which the job continued: they have another cause.
@@ -361,8 +323,8 @@ Finding complete(const detect::View& view, Sign sign) {
   f.lines = sign.count;
   f.ends_process = std::ranges::any_of(sign.lines, [](const logs::RuleLine* line) { return line->death; });
   name_speakers(view, sign);
-  const logs::LogPlace& first = sign.lines.front()->place;
-  f.first_ns = first.time_ns;
+  f.first_ns = sign.lines.front()->place.time_ns;
+  f.dated = sign.lines.front()->own_time;
   f.last_ns = sign.last->place.time_ns;
   const int64_t iteration = iteration_of(log, *sign.lines.front());
   if (iteration >= 0) f.iteration = iteration;
@@ -372,7 +334,8 @@ Finding complete(const detect::View& view, Sign sign) {
   // The template's score already counts any line against a host; this strength is for the additional
   // knowledge of the rule.
   const double known = f.role == FindingRole::kCascade ? 0 : f.fatal ? kFatalWeight : kFatalWeight / 2;
-  name_left_out(view, {sign.rule, sign.lines, {sign.hosts.begin(), sign.hosts.end()}, sign.absent}, f);
+  name_left_out(
+      view, {sign.rule, sign.lines, {sign.hosts.begin(), sign.hosts.end()}, sign.absent, sign.typed_on}, f);
   if (!f.by_no_device) add_subjects(view, sign, known);
   f.why.push_back(sign.rule->id.empty()
                       ? fmt::format("the program did not catch the exception, {}", matched_on(view, sign))
@@ -465,12 +428,13 @@ namespace {
 struct Hit {
   const rules::Rule& rule;
   const logs::RuleLine& line;
-  bool of_others = false;  // of a process that is not known to be the job's
-  bool aside = false;      // see OwnProcesses::is_aside
+  bool of_others = false;          // of a process that is not known to be the job's
+  bool aside = false;              // see OwnProcesses::is_aside
+  std::string_view typed_on = {};  // host of the shell whose command wrote the line
 };
 
 void add_line(const detect::View& view, const detect::Analysis& a, const Hit& hit, Sign& sign) {
-  const auto& [rule, line, of_others, aside] = hit;
+  const auto& [rule, line, of_others, aside, typed_on] = hit;
   if (!sign.rule) {
     sign.rule = &rule;
     sign.finding = describe(rule, line);
@@ -486,7 +450,8 @@ void add_line(const detect::View& view, const detect::Analysis& a, const Hit& hi
   sign.aside = sign.aside && aside;
   sign.last = &line;
   sign.lines.push_back(&line);
-  sign.add_subject(subject_of(view, rule, line));
+  if (!typed_on.empty()) sign.typed_on.emplace(typed_on);
+  sign.add_subject(accused_by(view, rule, line));
   if (const detect::TemplateScore* score = a.of(view.log->miner().resolve(line.cluster))) {
     sign.novel = sign.novel || score->novel;
     sign.late = sign.late || score->late;
@@ -702,6 +667,7 @@ struct Gathered {
 Gathered gather(const detect::View& view, const detect::Analysis& a, rules::RuleRun& run, Signs& signs) {
   const logs::JobLog& log = *view.log;
   OwnProcesses own(log, run.ruleset());
+  const ShellHosts shells(log, run.ruleset());
   Gathered out;
   for (const logs::RuleLine* line : in_time(log)) {
     if (line->mentioned || !run.add(hit_of(log, *line))) continue;
@@ -722,7 +688,7 @@ Gathered gather(const detect::View& view, const detect::Analysis& a, rules::Rule
     const bool by_kind = rule.general() && line->exception, of_others = kin != OwnProcesses::Kin::kOwn;
     const std::string_view part = of_others ? kOfOthers : by_kind ? exception_kind(line->text) : "";
     Sign& sign = kin == OwnProcesses::Kin::kOther ? out.weak[line->rule] : out.by_rule[{line->rule, part}];
-    add_line(view, a, {rule, *line, of_others, own.is_aside(*line)}, sign);
+    add_line(view, a, {rule, *line, of_others, own.is_aside(*line), shells.at(line->place)}, sign);
   }
   for (const logs::RuleLine& line : log.uncaught())
     if (is_at_end(log, line) && !is_planned_exit(line.text))
