@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/render.h"
 #include "model/json_text.h"
@@ -19,6 +20,13 @@ std::string note_of(const app::AttemptHistory& history, uint32_t of) {
   return history.attempts.size() == 1 ? "" : fmt::format("What follows is the report of attempt {}.", of);
 }
 
+// What was decided after the last attempt; empty: it ended well, or a person ended it.
+std::string decision_note(const app::Attempt& last) {
+  if (last.status == 0 || last.decision.why.empty()) return "";
+  return fmt::format("After attempt {}: {}{}.", last.number, last.decision.again ? "run again " : "",
+                     last.decision.why);
+}
+
 }  // namespace
 
 Status write_attempt_report(const app::RunFolder& folder, app::AttemptHistory history, const Report& report,
@@ -30,6 +38,8 @@ Status write_attempt_report(const app::RunFolder& folder, app::AttemptHistory hi
   options.zone_name = "local time";
   options.attempts = &history;
   if (const std::string note = note_of(history, of); !note.empty()) options.notes.push_back(note);
+  if (std::string note = decision_note(history.attempts.back()); !note.empty())
+    options.notes.push_back(std::move(note));
   if (Status written = folder.held().write("report.html", render_html(report, options)); !written)
     return written;
   nlohmann::ordered_json json = parse_ordered_json(to_json(report));
