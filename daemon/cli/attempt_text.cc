@@ -16,6 +16,7 @@ using app::Attempt;
 
 constexpr const char* kNoCause = "nothing in its output says why";
 constexpr size_t kWithoutColumns = 24, kDecisionColumns = 90, kIndent = 9;
+constexpr size_t kReasonBytes = 300;
 
 // "GPU 5 fell off the bus, 92 %"; empty: no cause is known.
 std::string cause_of(const Attempt& a) {
@@ -59,6 +60,22 @@ std::string announcement(const Attempt& last, const Attempt& next, uint32_t of, 
   if (!next.resume.empty())
     line += step ? fmt::format(", from iteration {}", *step) : ", from " + next.resume;
   return line + fmt::format("; {} lost", format_duration(last.lost_ns));
+}
+
+std::string left_out_sentence(const std::vector<app::LeftOutCheckpoint>& left_out, const std::string& resume,
+                              std::optional<int64_t> step) {
+  if (left_out.empty()) return "";
+  const app::LeftOutCheckpoint& newest = left_out.front();
+  const auto named = [](const std::string& path, std::optional<int64_t> n) {
+    return n ? fmt::format("iteration {}", *n) : path;
+  };
+  std::string line = fmt::format("{} is {} ({})", named(newest.path, newest.step),
+                                 checkpoint::to_string(newest.state), shorten(newest.reason, kReasonBytes));
+  if (left_out.size() > 1)
+    line += fmt::format(", and so {} older",
+                        left_out.size() == 2 ? "is 1" : fmt::format("are {}", left_out.size() - 1));
+  return line + (resume.empty() ? ": no whole checkpoint is there to begin from"
+                                : ": resumes from " + named(resume, step));
 }
 
 std::string stop_sentence(const Attempt& last) {

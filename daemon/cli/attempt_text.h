@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "app/checkpoint/look.h"
 #include "app/run/attempt_history.h"
 #include "base/time.h"
 
@@ -15,6 +17,11 @@ namespace culprit::cli {
 // `step`: of the checkpoint that `next` resumes, if known.
 std::string announcement(const app::Attempt& last, const app::Attempt& next, uint32_t of,
                          std::optional<int64_t> step);
+
+// "iteration 12000 is torn (model.pt is short): resumes from iteration 11000". `left_out`: newest first;
+// empty: the sentence is empty. `resume`: the checkpoint that is resumed instead; empty: none.
+std::string left_out_sentence(const std::vector<app::LeftOutCheckpoint>& left_out, const std::string& resume,
+                              std::optional<int64_t> step);
 
 // Why the job is not started again, with the cause; empty: it is, or there is nothing to say.
 std::string stop_sentence(const app::Attempt& last);

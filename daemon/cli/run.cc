@@ -370,8 +370,10 @@ Status check_run_options(const RunOptions& o) {
   return {};
 }
 
-std::optional<ResumeFrom> newest_checkpoint(const std::string& folder, std::optional<int64_t> before) {
+std::optional<ResumeFrom> newest_checkpoint(const std::string& folder, std::optional<int64_t> before,
+                                            LeftOut* left_out) {
   app::CheckpointOptions options;
+  if (left_out) options.left_out = [left_out](const auto& one) { left_out->push_back(one); };
   options.bytes = true;
   options.settled = true;  // no attempt runs
   options.now = wall_now();
@@ -427,8 +429,8 @@ int run_attempts(const RunOptions& o, const app::Launch& launch, app::RunFolder&
   }
   RunAgain again{o.retry, launch, folder, {}, o.command, o.choices.keep, zone, {}, {}};
   if (!o.retry.checkpoints.empty()) {
-    again.newest = [&o](std::optional<int64_t> before) {
-      return newest_checkpoint(o.retry.checkpoints, before);
+    again.newest = [&o](std::optional<int64_t> before, LeftOut* left_out) {
+      return newest_checkpoint(o.retry.checkpoints, before, left_out);
     };
     again.saved_ns = [&o] { return newest_saved_ns(o.retry.checkpoints); };
   }

@@ -145,10 +145,13 @@ class Member {
     plan.left = limits_.retries;
     plan.hosts = app::first_hosts(all, o_.nodes);
     plan.port = all.at(plan.hosts.front()).port;
+    LeftOut left_out;
     if (run_.newest)
-      if (const auto from = run_.newest(std::nullopt))
+      if (const auto from = run_.newest(std::nullopt, &left_out))
         plan.resume = from->path, plan.resume_step = from->step;
-    (void)agreement_.settle(kDecision, to_json(first));
+    const auto settled = agreement_.settle(kDecision, to_json(first));
+    if (settled && settled->won && !left_out.empty())
+      report_error(left_out_sentence(left_out, plan.resume, plan.resume_step));
   }
 
   // ---- one attempt
@@ -393,13 +396,15 @@ class Member {
       const Diagnosis* lead = facts.report ? leading(*facts.report) : nullptr;
       facts.forbidden = lead && lead->rule && forbids_retry(o_, *lead->rule);
       if (run_.newest)
-        if (const auto saved = run_.newest(std::nullopt)) facts.saved_step = saved->step.value_or(-1);
+        if (const auto saved = run_.newest(std::nullopt, nullptr))
+          facts.saved_step = saved->step.value_or(-1);
     }
     AgreedDecision mine = app::decide_jointly(facts);
+    LeftOut left_out;
     if (mine.attempt.decision.again && run_.newest) {
       const Diagnosis* lead = facts.report ? leading(*facts.report) : nullptr;
       const auto before = app::older_than(plan_.resume_step, lead ? lead->iteration : std::nullopt);
-      const auto from = run_.newest(mine.attempt.decision.older ? before : std::nullopt);
+      const auto from = run_.newest(mine.attempt.decision.older ? before : std::nullopt, &left_out);
       if (from) mine.next.resume = from->path, mine.next.resume_step = from->step;
     }
     const auto settled = agreement_.settle(kDecision, to_json(mine));
@@ -408,6 +413,7 @@ class Member {
     // The winner alone tells and keeps what all have agreed on.
     won_ = true;
     if (mine.attempt.status != 0 && !mine.interrupted) tell(mine, facts.report);
+    if (!left_out.empty()) report_error(left_out_sentence(left_out, mine.next.resume, mine.next.resume_step));
     attempts_.push_back(mine.attempt);
     write_ledger();
     attempts_.pop_back();

@@ -110,15 +110,16 @@ class Retries {
   }
 
   // The checkpoint of the next attempt.
-  std::optional<ResumeFrom> resume_after(const Attempt* last) const {
+  std::optional<ResumeFrom> resume_after(const Attempt* last, LeftOut* left_out = nullptr) const {
     if (!run_.newest) return std::nullopt;
-    return run_.newest(last && last->decision.older ? app::older_than(resumed_, fault_at_) : std::nullopt);
+    return run_.newest(last && last->decision.older ? app::older_than(resumed_, fault_at_) : std::nullopt,
+                       left_out);
   }
 
   // The checkpoint that the job before this one chose. A newer one may be there, which it left out.
-  std::optional<ResumeFrom> handed_resume() {
+  std::optional<ResumeFrom> handed_resume(LeftOut* left_out) {
     const std::string path = std::exchange(handed_, std::nullopt)->resume;
-    std::optional<ResumeFrom> newest = resume_after(nullptr);
+    std::optional<ResumeFrom> newest = resume_after(nullptr, left_out);
     if (!run_.newest || path.empty() || (newest && newest->path == path)) return newest;
     if (::access(path.c_str(), R_OK) == 0) return ResumeFrom{path, std::nullopt};
     report_error(path + ": the checkpoint that the job before chose is not there");
@@ -145,10 +146,16 @@ class Retries {
     next.job = variable("SLURM_JOB_ID").value_or("");
     next.failure.ran_on = {run_.launch.host};
     const Attempt* last = attempts_.empty() ? nullptr : &attempts_.back();
-    const auto from = handed_ ? handed_resume() : resume_after(last);
+    LeftOut left_out;
+    const auto from = handed_ ? handed_resume(&left_out) : resume_after(last, &left_out);
     if (from) next.resume = from->path, resumed_ = from->step;
     if (last) report_error(announcement(*last, next, next.number + left(), from ? from->step : std::nullopt));
-    if (last && run_.newest && !from) report_error("no whole checkpoint is there to begin from");
+    const std::string torn =
+        left_out_sentence(left_out, from ? from->path : "", from ? from->step : std::nullopt);
+    if (!torn.empty())
+      report_error(torn);
+    else if (last && run_.newest && !from)
+      report_error("no whole checkpoint is there to begin from");
     attempts_.push_back(std::move(next));
     return attempts_.back();
   }
@@ -229,7 +236,7 @@ class Retries {
     slurm_.look(attempt);
     if (attempt.failure.progress == recover::Progress::kUnknown && run_.newest &&
         !slurm_.is_ended_by_slurm()) {
-      const auto saved = run_.newest(std::nullopt);
+      const auto saved = run_.newest(std::nullopt, nullptr);
       const bool further = saved && saved->step && (!resumed_ || *saved->step > *resumed_);
       attempt.failure.progress = further ? recover::Progress::kMade : recover::Progress::kNone;
     }

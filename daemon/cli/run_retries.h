@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/checkpoint/look.h"
 #include "app/run/attempt.h"
 #include "app/run/chain.h"
 #include "app/run/folder.h"
@@ -45,6 +46,9 @@ struct ResumeFrom {
   std::optional<int64_t> step;
 };
 
+// Checkpoints that are not whole, newest first.
+using LeftOut = std::vector<app::LeftOutCheckpoint>;
+
 // Attempts of earlier jobs of Slurm, which this one succeeds.
 struct EarlierAttempts {
   std::vector<app::Attempt> attempts;
@@ -59,8 +63,9 @@ struct RunAgain {
   std::vector<std::string> command;
   bool keep = false;
   Zone zone;
-  // The folder's newest complete checkpoint, of a step before `before` if given; nothing: none.
-  std::function<std::optional<ResumeFrom>(std::optional<int64_t> before)> newest;
+  // The folder's newest complete checkpoint, of a step before `before` if given; nothing: none. `left_out`
+  // gets those that are not whole and newer, if any; may be null.
+  std::function<std::optional<ResumeFrom>(std::optional<int64_t> before, LeftOut* left_out)> newest;
   // When the newest complete checkpoint, by its headers and sizes, was last changed; kNoTime: none. Empty
   // without a folder.
   std::function<TimeNs()> saved_ns;

@@ -305,6 +305,22 @@ def sent_by_stranger(path: Path, line: str) -> bool:
 
 
 @case
+def retries_name_the_torn_checkpoint_that_they_left_out(context: Context) -> str:
+    runs, folder = Runs(context), context.folder / "checkpoints"
+    folder.mkdir()
+    head = json.dumps({"w": {"dtype": "F32", "shape": [64], "data_offsets": [0, 256]}}).encode()
+    whole = len(head).to_bytes(8, "little") + head + bytes(256)
+    (folder / "step_11000.safetensors").write_bytes(whole)
+    (folder / "step_12000.safetensors").write_bytes(whole[:-5])
+    done = runs.run("sh", "-c", "echo from $CULPRIT_RESUME; exit 0",
+                    options=[*QUICK, "--checkpoints", str(folder)])
+    need("step_11000.safetensors" in done.stdout.decode(), done.stdout.decode())
+    (line,) = [one for one in text_of(done).splitlines() if "iteration 12000 is torn" in one]
+    need(line.endswith("resumes from iteration 11000"), line)
+    return line
+
+
+@case
 def retries_are_listed_by_the_daemon_of_the_host(context: Context) -> str:
     """A job that the daemon follows has the attempts that culprit run reports; a stranger cannot set them."""
     daemon, runs = context.daemon(), Runs(context)

@@ -114,8 +114,10 @@ Result<NewestCheckpoint> newest_whole_checkpoint(const std::string& path, const 
         checked = checkpoint::check(judged.found, folder->tree(), *folder, how);
       }
       if (checked.state != State::kWhole) {
-        out.skipped.push_back(
-            fmt::format("{}: {}", absolute(folder->root(), judged.found.path), reason(checked)));
+        const LeftOutCheckpoint left{absolute(folder->root(), judged.found.path), step, checked.state,
+                                     reason(checked)};
+        out.skipped.push_back(fmt::format("{}: {}", left.path, left.reason));
+        if (options.left_out) options.left_out(left);
         continue;
       }
       for (const auto& [file, digest] : checked.digests) memory.keep(file, digest);

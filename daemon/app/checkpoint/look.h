@@ -14,6 +14,14 @@
 
 namespace culprit::app {
 
+// A checkpoint that a search for a whole one left out.
+struct LeftOutCheckpoint {
+  std::string path;  // absolute
+  std::optional<int64_t> step;
+  checkpoint::State state = checkpoint::State::kTorn;
+  std::string reason;
+};
+
 struct CheckpointOptions {
   bool bytes = false;    // read every byte, not only headers and sizes
   bool settled = false;  // the writer has ended: no file is being written
@@ -24,6 +32,8 @@ struct CheckpointOptions {
   std::string state_folder;
   // Called before each checkpoint; may be empty.
   std::function<void(const std::string& path, uint64_t bytes)> progress;
+  // Called by newest_whole_checkpoint() for each one that it leaves out, newest first; may be empty.
+  std::function<void(const LeftOutCheckpoint&)> left_out = {};
 };
 
 struct SeriesLook {

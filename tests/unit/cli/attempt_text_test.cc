@@ -52,6 +52,20 @@ BOOST_AUTO_TEST_CASE(the_line_before_an_attempt_has_decision_cause_resumed_step_
              "attempt 2 of 4: without node-3; 3m 10s lost");
 }
 
+BOOST_AUTO_TEST_CASE(a_torn_checkpoint_that_was_left_out_is_named_with_the_one_that_is_resumed) {
+  const auto left_out = [](std::optional<int64_t> step) {
+    return app::LeftOutCheckpoint{"/ckpt/12000", step, checkpoint::State::kTorn, "model.pt is short"};
+  };
+  BOOST_TEST(left_out_sentence({}, "/ckpt/11000", 11'000) == "");
+  BOOST_TEST(left_out_sentence({left_out(12'000)}, "/ckpt/11000", 11'000) ==
+             "iteration 12000 is torn (model.pt is short): resumes from iteration 11000");
+  BOOST_TEST(left_out_sentence({left_out({}), left_out({})}, "/ckpt/11000", {}) ==
+             "/ckpt/12000 is torn (model.pt is short), and so is 1 older: resumes from /ckpt/11000");
+  BOOST_TEST(left_out_sentence({left_out(12'000), left_out(11'000), left_out(10'000)}, "", {}) ==
+             "iteration 12000 is torn (model.pt is short), and so are 2 older: no whole checkpoint is there "
+             "to begin from");
+}
+
 BOOST_AUTO_TEST_CASE(the_sentence_of_a_stop_has_the_cause) {
   app::Attempt last = failed(1, "No module named 'apex'");
   BOOST_TEST(stop_sentence(last) == "");  // it runs again
