@@ -62,7 +62,7 @@ std::string attempt_member_variable(const AttemptMember& member) {
   return fmt::format("{}={}/{}", kAttemptMemberVariable, member.number, member.count);
 }
 
-AttemptProcess::AttemptProcess(std::string mark) : mark_(std::move(mark)) {
+AttemptProcess::AttemptProcess(std::string mark) : mark_(std::move(mark)), group_(mark_) {
   sigemptyset(&received_);
   for (const int signal : kPassedOn) sigaddset(&received_, signal);
   sigaddset(&received_, SIGCHLD);
@@ -86,6 +86,7 @@ bool AttemptProcess::start(const std::vector<std::string>& words, std::vector<st
   if (child_ != 0) return child_ > 0;
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) _exit(kCommandNotStarted);
+  group_.enter();
   sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
   ::fcntl(report_, F_SETFD, 0);
   for (const std::string& entry : environment) ::putenv(const_cast<char*>(entry.c_str()));

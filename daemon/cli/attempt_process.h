@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "app/run/leftovers.h"
 #include "base/time.h"
 
 namespace culprit::cli {
@@ -53,6 +54,7 @@ class AttemptProcess {
   int next_signal(TimeNs until, siginfo_t& info);
 
   const std::string mark_;
+  const app::RunGroup group_;
   pid_t child_ = -1;
   int report_ = -1;
   sigset_t received_{}, old_mask_{};

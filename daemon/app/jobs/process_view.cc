@@ -160,7 +160,10 @@ std::optional<GroupJob> job_of_cgroup(std::string_view text) {
       above = part;
     }
     // systemd-run: a unit created for one run.
-    const std::string_view last = parts.empty() ? std::string_view() : parts.back();
+    const bool attempts = parts.size() > 1 && parts.back().starts_with("culprit-");  // of `culprit run`
+    const std::string_view last = attempts        ? parts[parts.size() - 2]
+                                  : parts.empty() ? std::string_view()
+                                                  : parts.back();
     const bool unit = last.ends_with(".service") || last.ends_with(".scope");
     if (!out && last.starts_with("run-") && unit && is_name(last))
       out = GroupJob{std::string(last.substr(0, last.rfind('.'))), false, delegated};

@@ -22,6 +22,7 @@
 #include <set>
 #include <thread>
 
+#include "app/run/attempt_group.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -34,9 +35,11 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kLeftoverLookEvery{10};
 constexpr TimeNs kOrphanPatience = 2 * kNsPerSecond;
+constexpr TimeNs kRemoveWithin = kNsPerSecond;
 constexpr size_t kEnvironmentMost = 4 << 20;
 
-std::atomic<pid_t> g_guardian = -1;  // a child that outlives the attempts
+std::atomic<pid_t> g_guardian = -1;   // a child that outlives the attempts
+std::optional<AttemptGroup> g_group;  // of the run; written before its first process and after its last
 
 std::string text_of(const std::string& path, size_t most) {
   std::ifstream file(path, std::ios::binary);
@@ -106,7 +109,28 @@ std::vector<MarkedProcess> wait_for(std::string_view mark, TimeNs within) {
   }
 }
 
+// A group is busy until its killed processes are reaped.
+void remove_group(const AttemptGroup& group) {
+  const TimeNs until = steady_now() + kRemoveWithin;
+  while (!group.remove() && steady_now() < until) std::this_thread::sleep_for(kLeftoverLookEvery);
+}
+
 }  // namespace
+
+RunGroup::RunGroup(const std::string& mark) {
+  if (!g_group) g_group = AttemptGroup::create(own_group(), mark);
+  made_ = g_group.has_value();
+}
+
+RunGroup::~RunGroup() {
+  if (!made_) return;
+  remove_group(*g_group);
+  g_group.reset();
+}
+
+void RunGroup::enter() const {
+  if (made_) (void)g_group->enter();
+}
 
 std::string make_mark() {
   return fmt::format("{}-{}-{}-{:016x}", ::getpid(), start_of(::getpid()), pid_namespace(), random_number());
@@ -128,10 +152,14 @@ std::vector<MarkedProcess> marked_processes(std::string_view mark) {
     }
     return false;
   };
+  const std::set<pid_t> grouped = g_group ? g_group->processes() : std::set<pid_t>();
+  for (const pid_t pid : grouped)  // also of another user, as after sudo
+    if (auto stat = all.contains(pid) ? std::nullopt : stat_of(pid)) all.emplace(pid, std::move(*stat));
   std::vector<MarkedProcess> out;
   for (const auto& [pid, stat] : all) {
     if (stat.state == 'Z' || stat.state == 'X') continue;
-    if (descends(pid) || mark_of(pid) == mark) out.push_back({pid, stat.name, stat.state});
+    if (grouped.contains(pid) || descends(pid) || mark_of(pid) == mark)
+      out.push_back({pid, stat.name, stat.state});
   }
   return out;
 }
@@ -146,6 +174,7 @@ std::vector<MarkedProcess> end_marked(std::string_view mark, TimeNs patience, Ti
   const TimeNs until = steady_now() + kill_within;
   // A process may start others while it is being ended: each check kills all that exist.
   while (!left.empty() && steady_now() < until) {
+    if (g_group) (void)g_group->kill();
     for (const MarkedProcess& one : left) ::kill(one.pid, SIGKILL);
     left = wait_for(mark, 10 * kNsPerMs);
   }
@@ -162,6 +191,14 @@ size_t end_orphans() {
     size_t ended = 0;
     (void)end_marked(mark, kOrphanPatience, kOrphanPatience, ended);
     all += ended;
+  }
+  const std::string own = own_group();
+  for (const std::string& mark : AttemptGroup::marks_in(own)) {
+    if (owner_lives(mark)) continue;
+    const AttemptGroup left = AttemptGroup::left_by(own, mark);
+    all += left.processes().size();
+    (void)left.kill();
+    remove_group(left);
   }
   return all;
 }
@@ -224,6 +261,7 @@ Guardian::Guardian(std::string mark, TimeNs beat_within) {
     if (ready != 0 && n != 0) continue;
     size_t ended = 0;
     (void)end_marked(mark, 5 * kNsPerSecond, 10 * kNsPerSecond, ended);
+    if (n == 0 && g_group) remove_group(*g_group);
     if (n == 0) _exit(0);
     wait_ms = -1;
   }

@@ -1,8 +1,9 @@
 // The processes of one `culprit run --retries`: each has a mark in its environment, or descends from this
 // process, which adopts orphans. Programs that set their title overwrite their environment, and a run that
-// was killed has no descendants: each sign covers what the other misses. A killed torchrun leaves its ranks
-// running; the next attempt may begin when none is left. Sees only this user's processes. Blocking; any
-// thread.
+// was killed has no descendants: each sign covers what the other misses. Where this user may write the own
+// control group, the processes are in one of their own too. A killed torchrun leaves its ranks running; the
+// next attempt may begin when none is left. Sees only this user's processes, and those in the group.
+// Blocking; any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -25,6 +26,19 @@ struct MarkedProcess {
 
 // A unique mark: this process, its start, its namespace of processes, and random digits.
 std::string make_mark();
+
+// A control group for the run's processes where this user may have one (attempt_group.h); else does nothing.
+// One per process, for its life. The functions below then count its processes too.
+class RunGroup {
+ public:
+  explicit RunGroup(const std::string& mark);
+  ~RunGroup();  // removes the group
+  RunGroup(const RunGroup&) = delete;
+  void enter() const;  // in the child, before it becomes an attempt
+
+ private:
+  bool made_ = false;
+};
 
 // The processes with the mark, and descendants of this process; except this one, its guardian and zombies.
 std::vector<MarkedProcess> marked_processes(std::string_view mark);

@@ -63,6 +63,14 @@ bool is_srun(const std::vector<std::string>& command) {
 
 std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, ",")); }
 
+// The value of a line "PreemptMode   = REQUEUE"; empty: none.
+std::string_view value_in(std::string_view config, std::string_view name) {
+  for (const std::string_view line : split(config, '\n'))
+    if (line.starts_with(name) && trim(line.substr(name.size())).starts_with('='))
+      return trim(line.substr(line.find('=') + 1));
+  return {};
+}
+
 // "gres:gpu:8" and "gres/gpu:8" as --gres has it; empty: it has other parts.
 std::string gres_option(std::string_view per_node) {
   std::string out;
@@ -185,6 +193,7 @@ Result<SlurmJob> slurm_job_of(std::string_view text) {
   if (out.time == "UNLIMITED") out.end_ns = kNoTime;
   if (out.time == "Partition_Limit") out.time.clear();
   out.partition = field(line, "Partition");
+  out.qos = field(line, "QOS");
   out.excluded = field(line, "ExcNodeList");
   out.folder = field(line, "WorkDir");
   out.out = field(line, "StdOut");
@@ -313,18 +322,30 @@ Result<SlurmJob> BatchJob::ask() const {
   return slurm_job_of(text->substr(0, text->find('\n')));
 }
 
+bool preempts_by_qos(std::string_view config) {
+  return value_in(config, "PreemptType").find("qos") != std::string_view::npos;
+}
+
+bool requeues(std::string_view config, std::string_view partition, std::string_view qos) {
+  std::string mode(preempts_by_qos(config) ? trim(qos.substr(0, qos.find('\n')))
+                                           : field(partition, "PreemptMode"));
+  for (char& c : mode)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  if (mode.empty() || mode == "OFF" || mode == "CLUSTER") mode = value_in(config, "PreemptMode");
+  return mode.find("REQUEUE") != mode.npos;
+}
+
 bool BatchJob::requeues_preempted(const SlurmJob& job) {
   if (!job.requeue) return false;
   if (requeues_) return *requeues_;
-  // A partition may have a mode of its own.
   const auto partition = output_of({.words = {"scontrol", "-o", "show", "partition", job.partition}});
   const auto config = output_of({.words = {"scontrol", "show", "config"}});
   if (!config && !partition) return true;  // it may, and a successor would be a second copy
-  std::string mode = partition ? std::string(field(*partition, "PreemptMode")) : "";
-  if (config && (mode.empty() || mode == "OFF"))
-    for (const std::string_view line : split(*config, '\n'))
-      if (line.starts_with("PreemptMode")) mode = trim(line.substr(line.find('=') + 1));
-  requeues_ = mode.find("REQUEUE") != mode.npos;
+  Result<std::string> qos = std::string();
+  if (config && preempts_by_qos(*config) && !job.qos.empty())
+    qos = output_of(
+        {.words = {"sacctmgr", "-nP", "show", "qos", "where", "name=" + job.qos, "format=PreemptMode"}});
+  requeues_ = requeues(config ? *config : "", partition ? *partition : "", qos ? *qos : "");
   return *requeues_;
 }
 

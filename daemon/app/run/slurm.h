@@ -25,16 +25,23 @@ struct SlurmJob {
   bool preempted = false;   // Slurm ends it: another job needs the nodes
   TimeNs end_ns = kNoTime;  // kNoTime: no limit
   std::string partition;    // the following are empty if not given
-  std::string excluded;     // nodes that its user excluded, as "n[1-3]"
-  std::string time;         // limit, as "1-00:00:00"
-  std::string folder;       // working folder
-  std::string out, err;     // files of its output
-  std::string gres;         // of each node, as "gpu:8"
-  std::string features;     // that nodes must have
+  std::string qos;
+  std::string excluded;  // nodes that its user excluded, as "n[1-3]"
+  std::string time;      // limit, as "1-00:00:00"
+  std::string folder;    // working folder
+  std::string out, err;  // files of its output
+  std::string gres;      // of each node, as "gpu:8"
+  std::string features;  // that nodes must have
   bool exclusive = false;
   std::string command;  // path of the script and its arguments, separated by single spaces
 };
 Result<SlurmJob> slurm_job_of(std::string_view text);
+
+// Whether Slurm requeues a preempted job: by its QOS or partition, which may have a mode of their own, else
+// by the cluster. The texts are those of `scontrol show config`, `scontrol -o show partition` and
+// `sacctmgr -nP show qos format=PreemptMode`.
+bool requeues(std::string_view config, std::string_view partition, std::string_view qos);
+bool preempts_by_qos(std::string_view config);
 
 // Nodes that the step of an `srun` needs (-N); nothing: not stated, or no `srun`.
 std::optional<uint32_t> nodes_of_step(const std::vector<std::string>& command);

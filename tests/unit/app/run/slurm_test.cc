@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <boost/test/data/test_case.hpp>
+#include <fmt/format.h>
+
 #include <boost/test/unit_test.hpp>
 #include <map>
 
@@ -71,6 +73,32 @@ BOOST_DATA_TEST_CASE(a_step_runs_on_as_many_nodes_without_the_excluded_ones,
   BOOST_TEST(nodes_of_step(words).value_or(0) == static_cast<uint32_t>(sample.nodes));
   BOOST_TEST(words_of(excluding(words, {"n1", "n3"})) == sample.without);
   BOOST_TEST(words_of(excluding(words, {})) == sample.command);
+}
+
+BOOST_AUTO_TEST_CASE(a_partition_or_a_qos_decides_what_a_preemption_does_before_the_cluster) {
+  struct {
+    const char *type, *cluster, *partition, *qos;
+    bool again;
+  } const kModes[] = {
+      {"preempt/partition_prio", "REQUEUE", "", "", true},
+      {"preempt/partition_prio", "CANCEL", "", "", false},
+      {"preempt/partition_prio", "CANCEL", "REQUEUE", "", true},
+      {"preempt/partition_prio", "REQUEUE", "CANCEL", "REQUEUE", false},
+      {"preempt/partition_prio", "REQUEUE,GANG", "OFF", "", true},
+      {"preempt/qos", "CANCEL", "CANCEL", "requeue\n", true},
+      {"preempt/qos", "REQUEUE", "REQUEUE", "cancel\n", false},
+      {"preempt/qos", "REQUEUE", "CANCEL", "cluster\n", true},
+      {"preempt/qos", "REQUEUE", "CANCEL", "", true},  // sacctmgr does not answer
+      {"preempt/none", "OFF", "", "", false},
+  };
+  for (const auto& mode : kModes) {
+    const std::string config = fmt::format(
+        "PreemptExemptTime       = 00:00:00\nPreemptMode             = {}\nPreemptType             = {}\n",
+        mode.cluster, mode.type);
+    const std::string partition =
+        *mode.partition ? fmt::format("PartitionName=train PreemptMode={} State=UP", mode.partition) : "";
+    BOOST_TEST(requeues(config, partition, mode.qos) == mode.again, config + partition + " " + mode.qos);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_job_is_ended_by_its_limit_or_a_preemption_and_else_by_a_person) {
