@@ -24,7 +24,12 @@ std::string state_of_job(const Json& job) {
   const bool hangs = job.value("hangs", Json()) == Json(true);
   const std::string shown = state == "running" && hangs ? "hangs" : state;
   const std::string attempt = text_field(job, "attempt"), of = text_field(job, "attempts");
-  return attempt == "-" || of == "-" ? shown : fmt::format("{}, attempt {} of {}", shown, attempt, of);
+  if (attempt == "-" || of == "-") return shown;
+  const std::string member = text_field(job, "member"), successor = text_field(job, "successor");
+  return fmt::format("{}, attempt {} of {}{}", shown, attempt, of,
+                     successor != "-" && state == "running" ? ", waits for job " + successor
+                     : member != "-"                        ? ", as job " + member
+                                                            : "");
 }
 
 std::string found_in_job(const Json& job) {

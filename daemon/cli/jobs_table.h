@@ -18,7 +18,7 @@ struct JobRow {
 std::string state_of(const Report& report);
 
 // State of a job in /v1/jobs: "running", "hangs", "failed", "ended"; with the attempt of a job that runs
-// again: "running, attempt 2 of 4".
+// again: "running, attempt 2 of 4". Of a chain of jobs also which one: "…, as job 102".
 std::string state_of_job(const Json& job);
 // The headline of the last report; from an older daemon, the title of the verdict; "-": none.
 std::string found_in_job(const Json& job);

@@ -132,7 +132,8 @@ class Retries {
     // There is no time to read checkpoints where Slurm ends the job; the successor reads them.
     const auto from = slurm_.is_ended_by_slurm() ? std::nullopt : resume_after(&attempt);
     const bool here = slurm_.take_way(attempt, from ? from->path : "");
-    if (!here) write_ledger();
+    if (!attempt.successor.empty()) tell_daemon(attempt, "again");
+    if (!here || !attempt.leaves_out.empty()) write_ledger();
     return here;
   }
 
@@ -314,14 +315,24 @@ class Retries {
   void tell_daemon(const Attempt& attempt, const char* state) const {
     if (!host_daemon_ || !o_.retries) return;
     const app::AttemptHistory all = history();
-    (void)app::send_to_trace(host_daemon_->socket,
-                             app::to_line({host_daemon_->job, attempt.number, all.most, state,
-                                           attempt.decision.why, app::excluded(all, attempt.number - 1)}));
+    app::AttemptEvent event{host_daemon_->job,
+                            attempt.number,
+                            all.most,
+                            state,
+                            attempt.decision.why,
+                            app::excluded(all, attempt.number - 1)};
+    if (event.job == attempt.job) {  // else all jobs of a chain have one name
+      const std::string& first = attempts_.front().job;
+      if (!first.empty() && first != event.job) event.first = first, event.member = event.job;
+      event.successor = attempt.successor;
+    }
+    (void)app::send_to_trace(host_daemon_->socket, app::to_line(event));
   }
 
   int finish(int code) {
     Attempt& last = attempts_.back();
-    tell_daemon(last, last.status == 0 ? "well" : "stop");
+    // A job whose successor goes on has already said so.
+    if (last.successor.empty()) tell_daemon(last, last.status == 0 ? "well" : "stop");
     if (last.status == 0 && attempts_.size() == 1 && !run_.keep) {
       run_.folder.remove();
       return code;

@@ -552,6 +552,14 @@ void Daemon::start_sources(std::vector<StreamState> known) {
   options.allocate = [this] { return recorder_->allocate(); };
   options.take = [this](PieceBatch&& batch) { intake_->take(std::move(batch)); };
   options.report_error = [this](const std::string& what) { report_error(what); };
+  // A successor's data begins after this event: its sources get the chain's id.
+  options.on_trace_event = [this](const ingest::TraceLine& line, const StreamInfo& of) {
+    if (line.name != kAttemptEvent) return;
+    std::vector<EventField> fields;
+    const auto attempts = attempts_of(ingest::loop_event(line, {}, fields), kNoTime);
+    if (!attempts) return;
+    for (const JobNames::Member& member : job_names_.join(of, *attempts)) processes_->join(member);
+  };
   options.processes = processes_.get();
   options.kernel_descriptor = options_.service.descriptor_named("kmsg");
   sources_ = std::make_unique<Sources>(env_, std::move(options));

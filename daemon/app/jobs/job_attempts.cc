@@ -21,6 +21,13 @@ std::optional<uint32_t> number_of(const nlohmann::json& value) {
   return static_cast<uint32_t>(value.get<uint64_t>());
 }
 
+// The field with a job's name; null: none.
+std::string* member_of(JobAttempts& of, std::string_view field) {
+  if (field == "first") return &of.first;
+  if (field == "member") return &of.member;
+  return field == "successor" ? &of.successor : nullptr;
+}
+
 }  // namespace
 
 std::string_view to_string(AttemptState state) { return kStates[static_cast<size_t>(state)]; }
@@ -43,6 +50,9 @@ std::optional<JobAttempts> attempts_of(const LoopEvent& event, TimeNs at) {
       const auto word = std::ranges::find(kStates, value.get<std::string>());
       has_state = word != std::end(kStates);
       if (has_state) out.state = static_cast<AttemptState>(word - std::begin(kStates));
+    } else if (std::string* job = member_of(out, field.name); job && value.is_string()) {
+      *job = value.get<std::string>();
+      if (job->size() > limits::kNameBytes) job->clear();
     } else if (field.name == "excluded" && value.is_array()) {
       for (const nlohmann::json& name : value)
         if (name.is_string() && out.excluded.size() < kNamesMost)

@@ -29,9 +29,19 @@ struct JobAttempts {
   AttemptState state = AttemptState::kRuns;
   std::string why;         // of kAgain and kStop: the decision, "without node-3"
   TimeNs at_ns = kNoTime;  // arrival of the event
+  // Of a chain of jobs, by their names: the first one, this one, and the one that goes on after it. Empty:
+  // none.
+  std::string first, member, successor;
 };
 
 constexpr const char* kAttemptEvent = "attempt";
+
+// Time that a job may wait for its successor to begin, which the scheduler queues.
+constexpr TimeNs kSuccessorWithin = 6 * 3600 * kNsPerSecond;
+// Whether the job waits for its successor.
+inline bool awaits_successor(const JobAttempts& a, TimeNs now) {
+  return a.state == AttemptState::kAgain && !a.successor.empty() && now - a.at_ns < kSuccessorWithin;
+}
 
 // The attempts that the event reports; nothing: another event, or one with a missing or wrong field. Texts
 // are bounded.

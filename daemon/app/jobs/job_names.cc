@@ -57,6 +57,10 @@ void JobNames::reserve(const StreamInfo& info) {
 
 std::string JobNames::id_of(const StreamInfo& info, const ShownUsers& shown) {
   const auto user = user_of(info);
+  // An agent's session has the name that its host knows; its data follows the chain.
+  if (info.kind != OriginKind::kCondensed)
+    if (const std::string& chain = chain_of(info.job, info); chain != info.job)
+      return user ? own(chain, *user) : chain;
   if (!user) {
     reserve(info);
     return info.job;
@@ -73,6 +77,54 @@ std::string JobNames::id_of(const StreamInfo& info, const ShownUsers& shown) {
   const bool is_condensed = info.kind == OriginKind::kCondensed;
   const bool is_free = known == owners_.end() || known->second.user == *user || (of_root && is_condensed);
   return own(is_free && std::ranges::none_of(shown, is_person) ? info.job : apart, *user);
+}
+
+// The uid that writes the source, also root's and a service's.
+std::optional<uint32_t> JobNames::writer_of(const StreamInfo& info) const {
+  if (info.uid && daemon_uid_ && info.uid->is_uid(*daemon_uid_)) return 0;
+  return info.uid ? info.uid->uid() : std::nullopt;
+}
+
+const std::string& JobNames::chain_of(const std::string& id, const StreamInfo& info) const {
+  const auto user = writer_of(info);
+  const auto of_user = user ? chains_.find(*user) : chains_.end();
+  if (of_user == chains_.end()) return id;
+  const auto known = of_user->second.find(id);
+  return known == of_user->second.end() ? id : known->second.id;
+}
+
+// Nothing: the job `to` is not known as this user's, or the member has joined before. A member's name may be
+// another user's: only this user's data follows the chain.
+std::optional<JobNames::Member> JobNames::joined(const std::string& member, const std::string& to,
+                                                 uint32_t user) {
+  const auto is_own = [&](const std::string& id) {
+    const auto known = owners_.find(id);
+    return known != owners_.end() && known->second.user == user;
+  };
+  std::string id = to;
+  if (const auto of_user = chains_.find(user); of_user != chains_.end()) {
+    if (of_user->second.contains(member)) return std::nullopt;
+    if (const auto chain = of_user->second.find(id); chain != of_user->second.end()) id = chain->second.id;
+  }
+  if (!is_own(id)) id = fmt::format("{}{}{}", id, kOwnerMark, user);
+  if (!is_own(id) || member.empty() || member == id || member == to || member == kDefaultJob)
+    return std::nullopt;
+  auto& members = chains_[user];
+  if (members.size() >= kMembers)
+    members.erase(std::ranges::min_element(members, {}, [](const auto& one) { return one.second.turn; }));
+  members[member] = {id, ++turns_};
+  return Member{member, id, user};
+}
+
+std::vector<JobNames::Member> JobNames::join(const StreamInfo& from, const JobAttempts& attempts) {
+  std::vector<Member> out;
+  const auto user = writer_of(from);
+  if (!user) return out;
+  if (!attempts.first.empty())
+    if (auto one = joined(attempts.member, attempts.first, *user)) out.push_back(std::move(*one));
+  if (!attempts.successor.empty())
+    if (auto one = joined(attempts.successor, from.job, *user)) out.push_back(std::move(*one));
+  return out;
 }
 
 void JobNames::note(const StreamInfo& info) {

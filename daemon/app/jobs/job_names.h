@@ -7,6 +7,9 @@
 // daemon's user uses a name first on this host, only a user with processes in its control group, or one that
 // another host's agent admitted, can own it. A user's jobs of one name retain the id of the first one.
 //
+// A chain of jobs (`culprit run --successor`) is one job, with the id of its first member. A user's job joins
+// a job of the same user only, and data of other users under its name goes on without the chain.
+//
 // Plain values. One thread. No clock, no file.
 #pragma once
 
@@ -15,7 +18,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "app/jobs/job_attempts.h"
 #include "app/jobs/job_owner.h"
 #include "model/piece.h"
 
@@ -36,6 +41,17 @@ class JobNames {
   std::string id_of(const StreamInfo& info, const ShownUsers& shown);
   // Records the id that a source already has, from the store or from another table.
   void note(const StreamInfo& info);
+  // A member of a chain, and the chain's id.
+  struct Member {
+    std::string name, id;
+    uint32_t user = 0;
+  };
+  // Limit of each user's members: beyond it the one that joined first is forgotten.
+  static constexpr size_t kMembers = 1024;
+  // Joins the jobs that an attempt of this source names. Returns the members that are new.
+  std::vector<Member> join(const StreamInfo& from, const JobAttempts& attempts);
+  // The id of the chain to which this job of the source's user belongs; else `id`.
+  const std::string& chain_of(const std::string& id, const StreamInfo& info) const;
   // This host's id for a job with this id at the collector, where another host's job may have the name.
   std::string known_as(const std::string& id) const;
 
@@ -44,12 +60,19 @@ class JobNames {
     uint32_t user = 0;  // 0: root or the daemon's user
     uint64_t turn = 0;  // last use
   };
+  struct Joined {
+    std::string id;     // of the chain
+    uint64_t turn = 0;  // when it joined
+  };
   std::optional<uint32_t> user_of(const StreamInfo& info) const;
+  std::optional<uint32_t> writer_of(const StreamInfo& info) const;
+  std::optional<Member> joined(const std::string& member, const std::string& to, uint32_t user);
   const std::string& own(const std::string& id, uint32_t user);
   void reserve(const StreamInfo& info);
 
   std::optional<uint32_t> daemon_uid_;
-  std::map<std::string, Owner> owners_;  // by id, including ids that contain the owner
+  std::map<std::string, Owner> owners_;                       // by id, including ids that contain the owner
+  std::map<uint32_t, std::map<std::string, Joined>> chains_;  // by user and member
   uint64_t turns_ = 0;
 };
 

@@ -129,6 +129,7 @@ bool JobSchedule::stall_changed(LiveJob& job, TimeNs now) {
 }
 
 bool JobSchedule::is_over(LiveJob& job, TimeNs now) {
+  if (job.due.attempts && awaits_successor(*job.due.attempts, now)) return false;
   const TimeNs silent = now - job.silent_since();
   if (job.due.end_ns != kNoTime && now >= job.due.end_ns && silent >= LiveJob::kLastWords &&
       job.end_is_known(now))

@@ -51,10 +51,10 @@ std::optional<std::string> announced_verdict(const Announcer& announcer) {
   return announcer.verdict().empty() ? std::nullopt : std::optional(announcer.verdict());
 }
 
-void note_attempts(std::optional<JobAttempts> attempts, TimeNs now, LiveJobSummary& of) {
+void note_attempts(std::optional<JobAttempts> attempts, TimeNs now, LiveJob::Due& due) {
   if (!attempts) return;
   attempts->at_ns = now;
-  of.attempts = std::move(attempts);
+  due.attempts = std::move(attempts);
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ void LiveJob::settle(TimeNs now) {
 void LiveJob::ingest_trace(const LiveStream& stream, TraceBatch& batch, const Piece& piece, TimeNs now) {
   note(stream, piece, now);
   if (piece.gap) sources_.ingest_gap(stream, piece, now);
-  note_attempts(std::move(batch.attempts), now, summary_);
+  note_attempts(std::move(batch.attempts), now, due);
   sources_.ingest_trace(stream, batch, now);
   reported_end_ = reported_end_ || batch.ends;
   reported_failure_ = reported_failure_ || batch.failed;
@@ -156,7 +156,7 @@ void LiveJob::ingest_remote(const std::string& host, core::Input input, TimeNs a
     for (const logs::WriterKey& writer : lines->batch->writers) agents_.note_host(host, writer.host);
   if (auto* finding = std::get_if<core::FindingInput>(&input)) finding->agent = host;
   if (const auto* event = std::get_if<core::EventInput>(&input))
-    note_attempts(attempts_of(event->event, at), at, summary_);
+    note_attempts(attempts_of(event->event, at), at, due);
   dirty_ = true;
   if (std::holds_alternative<core::FlightInput>(input) || std::holds_alternative<detect::RankExited>(input))
     due.urgent = true;
@@ -354,6 +354,7 @@ void LiveJob::overran(const std::string& rule) {
 
 LiveJobSummary LiveJob::summary() const {
   LiveJobSummary out = summary_;
+  out.attempts = due.attempts;
   if (!running()) return out;
   out.hangs = report_.hang.has_value();
   out.headline = report_.headline;

@@ -136,10 +136,11 @@ class LiveJob final : public RoutedJob {
     TimeNs written_ns = kNoTime;  // time at which the last data was written
     bool fresh = false;           // the job wrote data while it was watched
     std::optional<bool> alive;
-    bool lived = false;          // processes of the job were seen
-    TimeNs looked_ns = kNoTime;  // start of the scan behind `alive`
-    TimeNs end_ns = kNoTime;     // announced time of the end
-    bool hung_before = false;    // an earlier process announced a hang, and no report could tell since
+    bool lived = false;                   // processes of the job were seen
+    TimeNs looked_ns = kNoTime;           // start of the scan behind `alive`
+    TimeNs end_ns = kNoTime;              // announced time of the end
+    std::optional<JobAttempts> attempts;  // the latest; nothing: the job does not run again
+    bool hung_before = false;  // an earlier process announced a hang, and no report could tell since
   } due;
 
  private:

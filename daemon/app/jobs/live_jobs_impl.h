@@ -48,6 +48,11 @@ class Working {
   const LiveOptions& options_;
 };
 
+// Later data of the jobs that the attempt names follows the chain, also that of other hosts.
+inline void join_chain(JobNames& names, const LiveJob& job, const StreamInfo& from) {
+  if (job.due.attempts) (void)names.join(from, *job.due.attempts);
+}
+
 struct LiveJobs::Impl final : JobTable {
   ThreadOwner owner;
   LiveOptions options;
@@ -340,6 +345,8 @@ struct LiveJobs::Impl final : JobTable {
       stream.read_until = std::max(stream.read_until, piece.offset + piece.bytes.size());
       stream.lines_refused = 0;
       note_written(static_cast<LiveJob&>(*job), at);
+      if (stream.info.kind == OriginKind::kSocket)
+        join_chain(names, static_cast<LiveJob&>(*job), stream.info);
       after(static_cast<LiveJob&>(*job), at);
     }
     balance_memory(at);
@@ -465,10 +472,11 @@ struct LiveJobs::Impl final : JobTable {
       const bool reported = piece.time_ns >= 0 && piece.time_ns < kTimesEnd;
       const TimeNs at = reported ? piece.time_ns : now;
       const auto job_of = [&](const auto& id, TimeNs when, bool begins) {
-        return remote_job(id, batch.host, when, begins);
+        return remote_job(names.chain_of(id, stream->info()), batch.host, when, begins);
       };
       const Working working(options, stream ? stream->job() : "");
       LiveJob* job = stream ? stream->ingest(piece, {at, restoring ? at : now}, job_of) : nullptr;
+      if (job) join_chain(names, *job, stream->info());
       if (!stream || stream->blocks_lost() > lost) {
         ++counts.remote_blocks_lost;
         if (behind) before.forget(stream ? stream->job() : "");

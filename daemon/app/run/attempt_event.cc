@@ -33,6 +33,9 @@ std::string to_line(const AttemptEvent& event) {
     w.field("state", event.state);
     w.field("why", event.why);
     w.values("excluded", event.excluded);
+    for (const auto& [name, id] :
+         {std::pair("first", &event.first), {"member", &event.member}, {"successor", &event.successor}})
+      if (!id->empty()) w.field(name, *id);
   });
   return w.finish() + "\n";
 }

@@ -18,6 +18,8 @@ struct AttemptEvent {
   std::string state;  // "begin", "again", "stop", "well"
   std::string why;    // the decision; empty: none
   std::vector<std::string> excluded;
+  // Of a chain of jobs: the first one, this one, and the one that was submitted to go on. Empty: none.
+  std::string first = {}, member = {}, successor = {};
 };
 // One line of JSON with its newline.
 std::string to_line(const AttemptEvent& event);

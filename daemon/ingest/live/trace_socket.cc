@@ -321,7 +321,7 @@ class Socket final : public TraceSocket {
       return add(*client.own, line);
     }
     ++stats_.lines[static_cast<size_t>(parsed->kind)];
-    if (parsed->job.empty() || parsed->job == client.own->info.job) return add(*client.own, line);
+    if (parsed->job.empty() || parsed->job == client.own->info.job) return add(*client.own, line, *parsed);
     if (parsed->job != client.last->info.job) {
       UserSource* named = named_source(client, std::string(parsed->job));
       if (named == nullptr) {
@@ -331,7 +331,12 @@ class Socket final : public TraceSocket {
       client.last = named;
       if (client.named.insert(named).second) ++named->writers;
     }
-    add(*client.last, line);
+    add(*client.last, line, *parsed);
+  }
+
+  void add(UserSource& source, std::string_view line, const TraceLine& parsed) {
+    if (parsed.kind == TraceKind::kEvent && options_.on_event) options_.on_event(parsed, source.info);
+    add(source, line);
   }
 
   void report_broken(Client& client, const std::string& why) {

@@ -37,6 +37,9 @@ struct TraceSocketOptions {
   // destroyed. Called once for each connection, before its first read. May be empty.
   std::function<void(const io::PeerCredentials&, std::function<void(std::string)> answer)> job_of;
   std::function<void(PieceBatch&&)> take;
+  // Called with each event and the stream that gets its line, before the stream is given to `take`. May be
+  // empty.
+  std::function<void(const TraceLine&, const StreamInfo&)> on_event = {};
   // Receives a sentence about a client with a broken line: once per client, with a limited rate. May be
   // empty.
   std::function<void(const std::string&)> report_error = {};

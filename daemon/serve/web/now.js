@@ -20,6 +20,8 @@ function headline(counts, items) {
 function stateOf(job) {
   const words = [job.hangs && job.state === "running" ? "hangs" : job.state === "ended" && job.well ? "ended well" : job.state];
   if (job.attempt !== undefined) words.push(`attempt ${number(job.attempt)} of ${number(job.attempts)}`);
+  if (job.successor) words.push(`waits for job ${name(job.successor)}`);
+  else if (job.member) words.push(`as job ${name(job.member)}`);
   if (job.iteration !== undefined) words.push("iteration " + number(job.iteration));
   if (job.ranks) words.push(counted(job.ranks, "rank"));
   if (job.hosts) words.push(counted(job.hosts, "host"));

@@ -29,6 +29,9 @@ json live_json(const LiveJobSummary& job) {
     out["attempt"] = job.attempts->attempt;
     out["attempts"] = job.attempts->of;
     out["excluded"] = job.attempts->excluded;
+    if (!job.attempts->member.empty()) out["member"] = job.attempts->member;
+    if (job.attempts->state == AttemptState::kAgain && !job.attempts->successor.empty())
+      out["successor"] = job.attempts->successor;
   }
   return out;
 }

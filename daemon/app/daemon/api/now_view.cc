@@ -217,8 +217,9 @@ json NowList::page(const NowVerdicts& verdicts) const {
   json items = json::array();
   for (const Row& row : on_page()) {
     json& out = items.emplace_back(json::object());
-    for (const char* name : {"id", "run", "state", "well", "hangs", "hosts", "ranks", "iteration", "first_ns",
-                             "last_ns", "ended_ns", "headline", "note", "attempt", "attempts", "excluded"})
+    for (const char* name :
+         {"id", "run", "state", "well", "hangs", "hosts", "ranks", "iteration", "first_ns", "last_ns",
+          "ended_ns", "headline", "note", "attempt", "attempts", "excluded", "member", "successor"})
       if (const auto at = row.job->find(name); at != row.job->end() && !at->is_null()) out[name] = *at;
     out["urgency"] = row.urgency;
     const auto rows = verdicts.find(row.run);

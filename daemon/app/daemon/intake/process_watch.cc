@@ -37,6 +37,16 @@ void JobAliveness::follow_process(const std::string& job, uint32_t pid) {
   if (processes_.size() > kFollowed) processes_.erase(processes_.begin());
 }
 
+void JobAliveness::join(const JobNames::Member& member) {
+  chains_[{member.name, member.user}] = member.id;
+  if (chains_.size() > kFollowed) chains_.erase(chains_.begin());
+}
+
+const std::string& JobAliveness::chain_of(const std::string& job, uint32_t uid) const {
+  const auto known = chains_.find({job, uid});
+  return known == chains_.end() ? job : known->second;
+}
+
 void JobAliveness::on_view(const ProcessView& view) {
   now_.clear();
   shown_.clear();
@@ -44,8 +54,10 @@ void JobAliveness::on_view(const ProcessView& view) {
   cut_ = view.cut;
   for (const auto& [pid, process] : view.processes) {
     if (process.job.empty()) continue;
-    now_.insert(process.job);
-    if (!process.by_environment && !process.by_user) shown_[process.job].insert(process.uid);
+    for (const std::string* job : {&process.job, &chain_of(process.job, process.uid)}) {
+      now_.insert(*job);
+      if (!process.by_environment && !process.by_user) shown_[*job].insert(process.uid);
+    }
   }
   for (auto it = processes_.begin(); it != processes_.end();) {
     const auto there = view.processes.find(it->first);
@@ -103,7 +115,8 @@ std::vector<JobAliveness::JobProcess> JobAliveness::processes_of(const std::stri
                                                                  const ProcessView& view) const {
   std::set<uint32_t> shown, claimed;  // pids
   for (const auto& [pid, process] : view.processes)
-    if (process.job == job) (process.by_environment || process.by_user ? claimed : shown).insert(pid);
+    if (process.job == job || chain_of(process.job, process.uid) == job)
+      (process.by_environment || process.by_user ? claimed : shown).insert(pid);
   for (const auto& [pid, followed] : processes_) {
     const auto there = view.processes.find(pid);
     const bool same = there != view.processes.end() &&
@@ -216,6 +229,11 @@ TimeNs ProcessWatch::looked_ns() {
 void ProcessWatch::follow_file(const std::string& job, uint64_t device, uint64_t inode) {
   const std::lock_guard lock(shared_->mutex);
   shared_->jobs.follow_file(job, device, inode);
+}
+
+void ProcessWatch::join(const JobNames::Member& member) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->jobs.join(member);
 }
 
 void ProcessWatch::follow_process(const std::string& job, uint32_t pid) {

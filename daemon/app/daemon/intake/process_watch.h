@@ -4,8 +4,8 @@
 // One scan serves all jobs. The next scan starts a second later at the earliest; scans take at most a
 // twentieth of the time. If a scan hangs for a minute, all answers become unknown and a process has no job.
 //
-// Any thread: alive(), looked_ns(), follow_*(), jobs_of() and view(). Loop only: the rest. Owns two threads:
-// one scans, the other answers queries about one process, which must not wait for a scan.
+// Any thread: alive(), looked_ns(), follow_*(), join(), jobs_of() and view(). Loop only: the rest. Owns two
+// threads: one scans, the other answers queries about one process, which must not wait for a scan.
 #pragma once
 
 #include <condition_variable>
@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "app/jobs/job_names.h"
 #include "app/jobs/process_view.h"
 #include "base/status.h"
 #include "io/env.h"
@@ -32,6 +33,8 @@ class JobAliveness {
   // Registers a file or process from which data of the job came. Their number is bounded.
   void follow_file(const std::string& job, uint64_t device, uint64_t inode);
   void follow_process(const std::string& job, uint32_t pid);
+  // Processes of this member's user and job belong to the chain's job too.
+  void join(const JobNames::Member& member);
   void on_view(const ProcessView& view);
   // Nothing if no process of the job was ever seen or the scan was incomplete: an absent process proves
   // nothing then.
@@ -54,7 +57,10 @@ class JobAliveness {
     std::string job;
     uint64_t start_ticks = 0;  // when first seen: a later process with the same pid is not the job's
   };
-  std::map<std::pair<uint64_t, uint64_t>, std::string> files_;  // (device, inode) -> job
+  const std::string& chain_of(const std::string& job, uint32_t uid) const;
+
+  std::map<std::pair<std::string, uint32_t>, std::string> chains_;  // (member, uid) -> job
+  std::map<std::pair<uint64_t, uint64_t>, std::string> files_;      // (device, inode) -> job
   std::map<uint32_t, Followed> processes_;
   std::set<std::string> now_, ever_;
   std::map<std::string, std::set<uint32_t>> shown_;  // users by job
@@ -86,6 +92,7 @@ class ProcessWatch {
   TimeNs looked_ns();
   void follow_file(const std::string& job, uint64_t device, uint64_t inode);
   void follow_process(const std::string& job, uint32_t pid);
+  void join(const JobNames::Member& member);
   // A scan that started at `since_ns` (wall clock) or later. Waits at most `patience_ns`, then returns the
   // last scan; null before the first scan. Not for the loop's thread, which starts the scans.
   std::shared_ptr<const ProcessView> view(TimeNs since_ns, TimeNs patience_ns);

@@ -246,6 +246,7 @@ void Sources::start_trace() {
     options_.processes->job_of(peer.pid, std::move(answer));
   };
   trace.take = options_.take;
+  trace.on_event = options_.on_trace_event;
   trace.report_error = options_.report_error;
   auto opened = ingest::TraceSocket::open(env_, std::move(trace));
   if (opened) {

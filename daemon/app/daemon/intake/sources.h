@@ -31,7 +31,9 @@ namespace culprit::app {
 struct SourcesOptions {
   const Config* config = nullptr;  // borrowed during start()
   std::vector<StreamState> known;
-  TimeNs stored_until_ns = kNoTime;    // ingest::TailOptions
+  TimeNs stored_until_ns = kNoTime;  // ingest::TailOptions
+  // See ingest::TraceSocketOptions.
+  std::function<void(const ingest::TraceLine&, const StreamInfo&)> on_trace_event = {};
   ProcessWatch* processes = nullptr;   // borrowed; null: jobs of processes are unknown
   std::function<StreamId()> allocate;  // called on any thread
   std::function<void(PieceBatch&&)> take;

@@ -58,6 +58,50 @@ BOOST_AUTO_TEST_CASE(a_job_has_the_attempts_that_its_trace_socket_reports) {
   BOOST_TEST(runs_again(*of_job(jobs)) == "runs again without node-3 (attempt 3 of 4)");
 }
 
+BOOST_AUTO_TEST_CASE(a_job_that_waits_for_its_successor_is_no_ended_job) {
+  LiveOptions options = live_options();
+  options.alive = [](const std::string&) { return std::optional(false); };
+  LiveJobs jobs(options);
+  Feed feed(jobs);
+  const StreamId socket = feed.open(OriginKind::kSocket, "j", "/run/trace.sock", 1000);
+  const auto again = [](const char* more) {
+    return fmt::format(R"({{"kind":"event","name":"attempt","job":"j","attempt":1,"of":4,"state":"again"{}}})"
+                       "\n",
+                       more);
+  };
+  feed.write(socket, again(R"(,"successor":"j2")"), kStart);
+  jobs.tick(kStart + 5 * 3600 * kNsPerSecond);
+  BOOST_TEST(jobs.running() == 1u);
+  jobs.tick(kStart + 7 * 3600 * kNsPerSecond);
+  BOOST_TEST(jobs.running() == 0u);
+  feed.write(socket, again(""), kStart + 8 * 3600 * kNsPerSecond);
+  jobs.tick(kStart + 9 * 3600 * kNsPerSecond);
+  BOOST_TEST(jobs.running() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(data_of_a_successor_from_another_host_belongs_to_the_chain) {
+  LiveJobs jobs(live_options());
+  RemoteAgent first(1), second(2);
+  const auto named = [](RemoteBatch batch, const char* job) {
+    for (StreamInfo& opened : batch.batch.opened) opened.job = job, opened.uid = 1000;
+    return batch;
+  };
+  first.trace(R"({"kind":"event","name":"attempt","job":"101","attempt":1,"of":4,"state":"again",)"
+              R"("successor":"102"})"
+              "\n",
+              kStart);
+  jobs.ingest(named(first.block(kStart), "101"), kStart);
+  second.trace(R"({"kind":"event","name":"attempt","job":"102","attempt":2,"of":4,"state":"begin",)"
+               R"("first":"101","member":"102"})"
+               "\n",
+               kStart + kNsPerSecond);
+  jobs.ingest(named(second.block(kStart + kNsPerSecond), "102"), kStart + kNsPerSecond);
+  BOOST_REQUIRE(jobs.jobs().size() == 1u);
+  BOOST_TEST(jobs.jobs()[0].id == "101");
+  BOOST_TEST(jobs.jobs()[0].attempts->attempt == 2u);
+  BOOST_TEST(jobs.jobs()[0].attempts->member == "102");
+}
+
 BOOST_AUTO_TEST_CASE(another_user_sets_no_attempt_of_a_job) {
   LiveJobs jobs(live_options());
   Feed feed(jobs);

@@ -34,6 +34,61 @@ BOOST_AUTO_TEST_CASE(a_name_belongs_to_its_first_user_and_others_get_ids_of_thei
   }
 }
 
+BOOST_AUTO_TEST_CASE(jobs_of_a_chain_have_the_id_of_the_first_one) {
+  JobNames names(kDaemon);
+  BOOST_TEST(names.id_of(source("101", kAlice), {}) == "101");
+  JobAttempts again;
+  again.successor = "102";
+  const auto first = names.join(source("101", kAlice), again);
+  BOOST_REQUIRE(first.size() == 1u);
+  BOOST_TEST(first[0].name == "102");
+  BOOST_TEST(first[0].id == "101");
+  BOOST_TEST(names.id_of(source("102", kAlice, OriginKind::kFile), {}) == "101");
+  BOOST_TEST(names.id_of(source("102", kAlice), {kAlice}) == "101");
+  BOOST_TEST(names.join(source("102", kAlice), again).empty());  // not its own successor
+  JobAttempts third;
+  third.first = "101", third.member = "103", third.successor = "104";
+  BOOST_TEST(names.join(source("103", kAlice), third).size() == 2u);
+  for (const char* job : {"103", "104"}) BOOST_TEST(names.id_of(source(job, kAlice), {}) == "101", job);
+  // An agent's session keeps its name, and its data follows the chain.
+  const StreamInfo session = source("104", kAlice, OriginKind::kCondensed);
+  BOOST_TEST(names.id_of(session, {}) == "104");
+  BOOST_TEST(names.chain_of("104", session) == "101");
+}
+
+BOOST_AUTO_TEST_CASE(no_job_joins_another_users_chain) {
+  JobNames names(kDaemon);
+  BOOST_TEST(names.id_of(source("101", kAlice), {}) == "101");
+  JobAttempts claim;
+  claim.first = "101", claim.member = "666";
+  BOOST_TEST(names.join(source("666", kMallory), claim).empty());
+  BOOST_TEST(names.id_of(source("666", kMallory), {}) == "666");
+  // A claim on another user's job moves nothing of that user.
+  BOOST_TEST(names.id_of(source("600", kMallory), {}) == "600");
+  claim = {};
+  claim.successor = "102";
+  BOOST_TEST(names.join(source("600", kMallory), claim).size() == 1u);
+  BOOST_TEST(names.id_of(source("102", kAlice), {}) == "102");
+  BOOST_TEST(names.id_of(source("102", kMallory), {}) == "600");
+  BOOST_TEST(names.join(source("101", kAlice), claim).size() == 1u);
+  BOOST_TEST(names.id_of(source("102", kAlice, OriginKind::kRing), {}) == "101");
+}
+
+BOOST_AUTO_TEST_CASE(a_chain_of_an_unknown_job_is_none_and_a_user_has_a_limit_of_members) {
+  JobNames names(kDaemon);
+  JobAttempts claim;
+  claim.first = "101", claim.member = "102";
+  BOOST_TEST(names.join(source("102", kAlice), claim).empty());
+  BOOST_TEST(names.id_of(source("1", kAlice), {}) == "1");
+  for (size_t i = 0; i <= JobNames::kMembers; ++i) {
+    JobAttempts next;
+    next.successor = "n" + std::to_string(i);
+    BOOST_TEST(names.join(source("1", kAlice), next).size() == 1u);
+  }
+  BOOST_TEST(names.id_of(source("n0", kAlice), {}) == "n0");
+  BOOST_TEST(names.id_of(source("n1", kAlice), {}) == "1");
+}
+
 BOOST_AUTO_TEST_CASE(root_services_and_unknown_users_speak_for_any_job) {
   JobNames names(kDaemon);
   BOOST_TEST(names.id_of(source("train", kAlice), {}) == "train");

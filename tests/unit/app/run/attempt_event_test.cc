@@ -24,6 +24,15 @@ BOOST_AUTO_TEST_CASE(an_attempt_is_one_line_of_json) {
              "\n");
 }
 
+BOOST_AUTO_TEST_CASE(an_attempt_of_a_chain_names_its_jobs) {
+  AttemptEvent event{"102", 2, 4, "again", "", {}};
+  event.first = "101", event.member = "102", event.successor = "103";
+  BOOST_TEST(to_line(event) ==
+             R"({"kind":"event","name":"attempt","job":"102","attempt":2,"of":4,"state":"again",)"
+             R"("why":"","excluded":[],"first":"101","member":"102","successor":"103"})"
+             "\n");
+}
+
 BOOST_AUTO_TEST_CASE(the_environment_of_an_attempt_names_it) {
   const auto got = begun_attempt(
       "j",
