@@ -3,12 +3,14 @@ other nodes of the allocation, in a successor job, or by the exit code."""
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
 from typing import Dict, List
 
 from case import Context, case
+from cases_alerts import hook, receiver_of
 from daemon import Broken, need, wait_until
 from slurm import Slurm
 
@@ -183,6 +185,121 @@ def slurm_job_that_saved_near_its_limit_goes_on_in_a_successor(context: Context)
     need(rows[0]["successor"] == second and "leaves_out" not in rows[0], f"{rows[0]}")
     need(all(int(row[4]) > 0 for row in jobs.begun() if row[1] == second), f"{jobs.begun()}")
     return f"{between(jobs, 1):.1f} s from the end to the successor's tasks, from step {jobs.begun()[-1][4]}"
+
+
+@case
+def slurm_job_that_ends_at_its_time_limit_goes_on_in_a_successor(context: Context) -> str:
+    """No signal before the limit: SIGTERM of the limit itself is the first that the job gets."""
+    jobs = Jobs(context, Slurm(context, 2))
+    began = time.monotonic()
+    first = jobs.submit(["-N2", "-t", "1"], "--retries 3 --successor", seconds=9, replace=True)
+    wait_until(lambda: len({row[1] for row in jobs.begun()}) == 2, 180, f"a successor: {jobs.words()}")
+    seconds = time.monotonic() - began
+    (row,) = jobs.rows()
+    second = next(one[1] for one in jobs.begun() if one[1] != first)
+    need(row["successor"] == second and row["headline"] == "Slurm's time limit ended the job", f"{row}")
+    need(jobs.field(first, "JobState") == "TIMEOUT", jobs.field(first, "JobState"))
+    need(all(int(one[4]) > 0 for one in jobs.begun() if one[1] == second), f"{jobs.begun()}")
+    return f"the limit of 60 s ended it; the successor's tasks began {seconds:.0f} s after the first was " \
+           f"submitted, {between(jobs, 1):.1f} s after its end, from step {jobs.begun()[-1][4]}"
+
+
+def requeued_by_slurm(context: Context, more: str, partition: str) -> str:
+    slurm = Slurm(context, 2, "PreemptType=preempt/partition_prio\nKillWait=20\n" + more +
+                  "PartitionName=urgent Nodes=ALL PriorityTier=10\n")
+    jobs = Jobs(context, slurm)
+    first = jobs.submit(["-N2 --requeue --open-mode=append", "-p", partition], "--retries 3 --successor",
+                        seconds=1, replace=True)
+    wait_until(lambda: len(jobs.begun()) == 2, 60, f"it runs: {jobs.words()}")
+    time.sleep(3)
+    began = time.time()
+    urgent = jobs.run("sbatch", "--parsable", "-N2", "--exclusive", "-p", "urgent", "--wrap",
+                      "sleep 1").strip()
+    wait_until(lambda: jobs.field(first, "Restarts") == "1", 60, f"Slurm requeues it: {jobs.words()}")
+    jobs.wait(urgent)
+    ids = set(jobs.run("squeue", "-h", "-o", "%i").split())
+    need(ids <= {first}, f"another job was submitted: {ids}")
+    jobs.run("scontrol", "update", f"jobid={first}", "StartTime=now")
+    jobs.wait(first, seconds=90)
+    again = [row for row in jobs.begun() if float(row[0]) > began]
+    need({row[1] for row in jobs.begun()} == {first} and again, f"{jobs.begun()}")
+    seconds = min(float(row[0]) for row in again) - began
+    return f"job {first} runs again {seconds:.1f} s after the urgent one came, from step " \
+           f"{again[-1][4]}; no second job"
+
+
+@case
+def slurm_requeues_a_preempted_job_and_no_second_one_is_submitted(context: Context) -> str:
+    return requeued_by_slurm(context, "PreemptMode=REQUEUE\n", "train")
+
+
+@case
+def slurm_partition_that_requeues_under_a_cluster_that_cancels(context: Context) -> str:
+    more = "PreemptMode=CANCEL\nPartitionName=again Nodes=ALL PreemptMode=REQUEUE\n"
+    return requeued_by_slurm(context, more, "again")
+
+
+@case
+def slurm_node_that_dies_is_replaced_by_a_spare_of_the_allocation(context: Context) -> str:
+    """SIGKILL of a node's slurmd, its step daemon and its task under --no-kill."""
+    slurm = Slurm(context, 3, "SlurmdTimeout=8\nMessageTimeout=5\n")
+    jobs = Jobs(context, slurm)
+    # A srun that does not hear of its dead node hangs.
+    job = jobs.submit(["-N3 --no-kill"], "--retries 3 --hang-after 30s --end-hang 5s", seconds=2)
+    wait_until(lambda: len(jobs.begun()) == 2, 60, f"it runs: {jobs.words()}")
+    time.sleep(1)
+    slurm.processes[2].kill()  # of n2
+    victims = set()
+    for one in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            environment = (one / "environ").read_bytes().split(b"\0")
+            if b"SLURMD_NODENAME=n2" in environment and f"SLURM_JOB_ID={job}".encode() in environment \
+                    and str(context.folder).encode() in (one / "cmdline").read_bytes():
+                victims |= {int(one.name), int((one / "stat").read_text().rpartition(")")[2].split()[1])}
+    for victim in victims:
+        os.kill(victim, signal.SIGKILL)
+    began = time.time()
+    wait_until(lambda: len(jobs.begun()) >= 4, 150, f"the spare runs: {jobs.words()}")
+    need(jobs.nodes(2) == ["n1", "n3"], f"{jobs.begun()}")
+    jobs.wait(job, seconds=90)
+    rows = jobs.rows()
+    need(rows[0]["leaves_out"] == ["n2"], f"{rows[0]}")
+    seconds = min(float(row[0]) for row in jobs.begun() if row[2] == "2") - began
+    return f"{rows[0]['headline']}: n3 runs {seconds:.1f} s after the kill, {between(jobs, 1):.2f} s after " \
+           "the attempt's end"
+
+
+@case
+def slurm_chain_is_one_job_of_the_daemon_and_one_alert(context: Context) -> str:
+    receiver, daemon = receiver_of(context), context.daemon()
+    jobs = Jobs(context, Slurm(context, 3), bad="n1@1")
+    daemon.configure(more=f'[[log]]\npath = "{jobs.folder}/slurm-*.out"\n'
+                     "job_pattern = '/slurm-(?P<job>[0-9]+)[.]out'\n" + hook(receiver))
+    daemon.start()
+    jobs.env["CULPRIT_TRACE_SOCKET"] = str(daemon.trace)
+    first = jobs.submit(["-N2", "-o", "slurm-%j.out"], "--retries 3 --successor", seconds=1)
+    wait_until(lambda: len(jobs.begun()) == 4, 60, f"a successor: {jobs.words()}")
+    second = jobs.begun()[-1][1]
+    table: List[str] = []
+
+    def listed() -> bool:
+        table[:] = subprocess.run([jobs.program, "jobs", "--server", f"unix:{daemon.socket}"], check=True,
+                                  stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        return any(f"attempt 2 of 5, as job {second}" in line or f"attempt 2 of 4, as job {second}" in line
+                   for line in table)
+    wait_until(listed, 30, f"the chain is listed: {table}; {jobs.words()}")
+    jobs.wait(second)
+    time.sleep(3)
+    rows = daemon.items("/v1/jobs")
+    need([row["id"] for row in rows if row["id"] in (first, second)] == [first], f"{rows}")
+    (row,) = [one for one in rows if one["id"] == first]
+    need(row["attempt"] == 2 and row["member"] == second, f"{row}")
+    bodies = [body for body in receiver.bodies() if body["job"] in (first, second)]
+    need(len({body["key"] for body in bodies}) <= 1, f"{len(bodies)} messages of several issues: {bodies}")
+    paths = {one["path"].rpartition("/")[2] for one in daemon.items(f"/v1/sources?job={first}")}
+    need({f"slurm-{first}.out", f"slurm-{second}.out"} <= paths, f"{paths}")
+    shown = " | ".join(line for line in table if line.startswith(first))
+    return f"{shown}; {len(bodies)} messages of 1 alert"
 
 
 @case
