@@ -26,4 +26,6 @@ uint64_t random_number() {
   return out;
 }
 
+double random_share() { return static_cast<double>(random_number() >> 32) / 2147483648.0 - 1; }
+
 }  // namespace culprit

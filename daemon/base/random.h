@@ -12,5 +12,7 @@ namespace culprit {
 [[nodiscard]] bool fill_random(void* out, size_t size);
 // Never 0. Ends the program if the kernel gives none.
 uint64_t random_number();
+// From -1 up to 1, to spread waiting times.
+double random_share();
 
 }  // namespace culprit

@@ -22,6 +22,7 @@
 #include "app/run/leftovers.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/child_work.h"
 #include "cli/verbs.h"
 
 namespace culprit::cli {
@@ -126,21 +127,14 @@ std::optional<int> AttemptProcess::wait(TimeNs within) {
 
 std::string AttemptProcess::report_text() const { return text_of_descriptor(report_); }
 
-bool AttemptProcess::pause(TimeNs wait_ns) {
+bool AttemptProcess::rest(TimeNs wait_ns) {
   const TimeNs until = steady_now() + wait_ns;
+  const bool stopped = std::exchange(stopped_, false);
   while (!stopped_ && steady_now() < until) {
     siginfo_t info{};
     (void)next_signal(until, info);
   }
-  return !stopped_;
-}
-
-std::string text_of_descriptor(int fd) {
-  std::string text;
-  std::array<char, 65536> part{};
-  for (ssize_t n = 0; (n = ::pread(fd, part.data(), part.size(), static_cast<off_t>(text.size()))) > 0;)
-    text.append(part.data(), static_cast<size_t>(n));
-  return text;
+  return !std::exchange(stopped_, stopped || stopped_);
 }
 
 uint16_t unused_port() {

@@ -44,8 +44,10 @@ class AttemptProcess {
   // What the attempt handed over as JSON; empty: nothing.
   std::string report_text() const;
 
-  // Waits for this time; false: a signal ended the wait.
-  bool pause(TimeNs wait_ns);
+  // Waits for this time; false: a signal ended the wait, or was sent before.
+  bool pause(TimeNs wait_ns) { return !stopped_ && rest(wait_ns); }
+  // The same, also after a first signal.
+  bool rest(TimeNs wait_ns);
   // Whether a signal to end was sent to this process.
   bool stopped() const { return stopped_; }
 
@@ -60,9 +62,6 @@ class AttemptProcess {
   sigset_t received_{}, old_mask_{};
   bool stopped_ = false;
 };
-
-// All that is in the descriptor, from its beginning.
-std::string text_of_descriptor(int fd);
 
 // A currently free port; 0: none.
 uint16_t unused_port();

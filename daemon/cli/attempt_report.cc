@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/attempt_text.h"
+#include "cli/environment.h"
 #include "cli/render.h"
+#include "cli/verbs.h"
 #include "model/json_text.h"
 #include "model/report_json.h"
 
@@ -46,6 +50,25 @@ Status write_attempt_report(const app::RunFolder& folder, app::AttemptHistory hi
   json["attempts"] = parse_ordered_json(app::to_json(history));
   return folder.held().write("report.json",
                              json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+void write_ledger(const app::RunFolder& folder, const std::vector<app::Attempt>& attempts, bool synced) {
+  std::string lines;
+  for (const app::Attempt& attempt : attempts) lines += app::ledger_line(attempt);
+  if (Status written = folder.held().write("attempts.jsonl", lines, synced); !written)
+    report_error(written.error().text);
+}
+
+void print_attempts(const app::AttemptHistory& history, const std::string& folder, bool page,
+                    const Zone& zone) {
+  const app::Attempt& last = history.attempts.back();
+  if (const std::string why = stop_sentence(last); !why.empty()) report_error(why);
+  if (history.attempts.size() == 1) return;
+  report_error(attempt_totals(history) +
+               (last.status == 0 ? fmt::format("; attempt {} ended well", last.number) : ""));
+  std::fputs(attempt_table(history, {page_width(), zone}).c_str(), stderr);
+  if (page) report_error("page: " + folder + "/report.html");
+  report_error("attempts: " + history.ledger);
 }
 
 }  // namespace culprit::cli

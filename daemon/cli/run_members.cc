@@ -2,15 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,7 +15,10 @@
 #include "app/config/options.h"
 #include "app/run/agreement.h"
 #include "app/run/attempt.h"
+#include "app/run/attempt_event.h"
+#include "app/run/attempt_history.h"
 #include "app/run/attempt_plan.h"
+#include "app/run/devices.h"
 #include "app/run/held_folder.h"
 #include "app/run/joint_decision.h"
 #include "app/run/leftovers.h"
@@ -29,9 +27,13 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "cli/attempt_process.h"
+#include "cli/attempt_report.h"
 #include "cli/attempt_text.h"
+#include "cli/attempt_wait.h"
 #include "cli/environment.h"
+#include "cli/joint_evidence.h"
 #include "cli/verbs.h"
+#include "cli/wait_lines.h"
 #include "model/headline.h"
 #include "model/report_json_read.h"
 
@@ -45,33 +47,34 @@ using app::WaitStep;
 
 constexpr TimeNs kMemberLook = 250 * kNsPerMs;     // a decision is read within a second
 constexpr TimeNs kLongestLook = 5 * kNsPerSecond;  // between looks at the ends of others, on many hosts
-constexpr TimeNs kDiagnosisLook = 20 * kNsPerMs;
-constexpr TimeNs kRunningLook = kNsPerSecond;  // while the command runs
+constexpr size_t kFirstReaders = 16;               // hosts that look at the ends of all
+constexpr TimeNs kWorkLook = 20 * kNsPerMs;        // while a child reads
+constexpr TimeNs kServiceLook = 2 * kNsPerSecond;  // while the first host waits for a service
+constexpr TimeNs kRunningLook = kNsPerSecond;      // while the command runs
 // A host without a sign of life for so long is lost; before that it ends its command, in up to 15 s. A file
 // server may pause for minutes.
 constexpr TimeNs kLifeWithin = 300 * kNsPerSecond, kFencedWithin = 240 * kNsPerSecond;
 constexpr TimeNs kJoinWithin = 600 * kNsPerSecond, kSparesWithin = 20 * kNsPerSecond;
 constexpr TimeNs kLeaveWithin = 5 * kNsPerSecond;
+constexpr TimeNs kFreshWithin = 20 * kNsPerSecond;  // a host that showed life within it may end slowly
+constexpr TimeNs kDecidesEvery = kNsPerSecond;      // signs of the member that decides
+constexpr TimeNs kAfterSignal = 8 * kNsPerSecond;   // for the decision that no attempt follows
 constexpr TimeNs kTermPatience = 3 * kNsPerSecond, kReportPatience = 10 * kNsPerSecond;
 constexpr int kNotTogether = 1;  // exit status of a member without a command of its own, if the job failed
-constexpr size_t kReportsBytes = 64 << 20;  // of the reports of all members
 constexpr const char* kDecision = "decision";
 constexpr const char* kGo = "go";
+constexpr const char* kDecides = "decides";
+constexpr const char* kReport = "report.json";
+constexpr size_t kReportBytes = 64 << 20;
+constexpr std::string_view kStopped = "stopped: ";  // begins a `go` that says why no attempt follows
+constexpr size_t kNamed = 4;                        // hosts in a line
 
-double random_share() { return static_cast<double>(random_number() >> 32) / 2147483648.0 - 1; }
-
-// Remembers when something was first seen.
-class Since {
- public:
-  TimeNs age(bool is, TimeNs now) {
-    if (!is) return at_ = kNoTime;
-    if (at_ == kNoTime) at_ = now;
-    return now - at_;
-  }
-
- private:
-  TimeNs at_ = kNoTime;
-};
+// "n1, n2, n3, n4 and 7 more"
+std::string some_of(std::vector<std::string> names) {
+  const size_t more = names.size() - std::min(names.size(), kNamed);
+  names.resize(std::min(names.size(), kNamed));
+  return fmt::format("{}{}", fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+}
 
 class Member {
  public:
@@ -87,6 +90,8 @@ class Member {
         patience_(app::parse_duration(o_.end_others).value_or(20 * kNsPerSecond)) {
     limits_.retries = o_.retries.value_or(0);
     limits_.min_left_ns = app::parse_duration(o_.min_time).value_or(limits_.min_left_ns);
+    if (o_.min_gpus) gpus_ = app::visible_gpus(variable);
+    if (o_.min_gpus && gpus_.gpus.empty()) report_error("--min-gpus: no GPU of a driver is visible here");
   }
 
   int run() {
@@ -117,22 +122,36 @@ class Member {
     if (!joined) return give_up(joined.error().text);
     const TimeNs begin = steady_now();
     Since enough;
+    WaitLines lines;
     std::map<std::string, MemberRecord> all;
     for (;;) {
+      show_life();
       if (take_decision()) return true;
       read_records("join", all);
       const TimeNs waited = steady_now() - begin;
       const TimeNs since_enough = enough.age(all.size() >= o_.nodes, steady_now());
-      const bool complete = all.size() >= size_t{o_.nodes} + o_.spares;
-      if (complete || since_enough >= kSparesWithin) {
+      const size_t wanted = size_t{o_.nodes} + o_.spares;
+      bool deciding = false;
+      if (all.size() >= wanted || since_enough >= kSparesWithin) {
         const auto position = std::distance(all.begin(), all.find(host_));
-        if (waited >= position * patience_.turn_ns || position == 0) propose_first(all);
+        if (waited >= position * patience_.turn_ns || position == 0) {
+          deciding = another_decides();
+          if (!deciding) propose_first(all);
+        }
       }
-      if (waited >= kJoinWithin)
+      if (waited >= kJoinWithin && !deciding)
         return give_up(fmt::format("{} of {} hosts came to {} within {}", all.size(), o_.nodes,
                                    run_.folder.path(), format_duration(kJoinWithin)));
-      if (!process_.pause(kMemberLook)) return false;
+      if (all.size() < wanted && lines.is_due()) say_missing(all.size());
+      if (!pause(kMemberLook)) return false;
     }
+  }
+
+  void say_missing(size_t came) const {
+    const bool enough = came >= o_.nodes;
+    const size_t missing = size_t{o_.nodes} + (enough ? o_.spares : 0) - came;
+    report_error(fmt::format("waiting for {} of {} {} to come to {}", missing, enough ? o_.spares : o_.nodes,
+                             enough ? "spares" : "hosts", run_.folder.path()));
   }
 
   void propose_first(const std::map<std::string, MemberRecord>& all) {
@@ -145,13 +164,16 @@ class Member {
     plan.left = limits_.retries;
     plan.hosts = app::first_hosts(all, o_.nodes);
     plan.port = all.at(plan.hosts.front()).port;
-    LeftOut left_out;
-    if (run_.newest)
-      if (const auto from = run_.newest(std::nullopt, &left_out))
-        plan.resume = from->path, plan.resume_step = from->step;
+    JointEvidence evidence(run_, agreement_, [this] { return keep_deciding(); });
+    if (run_.newest) {
+      decides_at_ = kNoTime;
+      const auto from = evidence.newest(std::nullopt);
+      if (from && *from) plan.resume = (*from)->path, plan.resume_step = (*from)->step;
+      if (!from && !process_.stopped()) report_error(from.error().text);
+    }
     const auto settled = agreement_.settle(kDecision, to_json(first));
-    if (settled && settled->won && !left_out.empty())
-      report_error(left_out_sentence(left_out, plan.resume, plan.resume_step));
+    if (settled && settled->won && !evidence.left_out().empty()) report_error(evidence.left_out());
+    agreement_.withdraw(kDecides);
   }
 
   // ---- one attempt
@@ -160,7 +182,8 @@ class Member {
   bool run_attempt() {
     if (Status entered = agreement_.enter(plan_.attempt); !entered) return give_up(entered.error().text);
     ends_.clear();
-    if (plan_.rank_of(host_) && (!ready() || !run_command())) return false;
+    last_deciding_ = kNoTime;
+    if (plan_.rank_of(host_) && (!services_answer() || !ready() || !run_command())) return false;
     return await_decision();
   }
 
@@ -170,19 +193,24 @@ class Member {
     me.host = host_;
     if (Status written = agreement_.write("ready", to_json(me)); !written)
       return give_up(written.error().text);
-    const TimeNs begin = steady_now();
+    TimeNs begin = steady_now();
     const uint32_t rank = plan_.rank_of(host_).value_or(0);
     std::map<std::string, MemberRecord> all;
+    WaitLines lines;
     for (;;) {
       show_life();
       if (const auto go = agreement_.settled(kGo)) {
         if (go->empty()) return true;
-        const std::string missing(trim(*go));
+        const std::string text(trim(*go));
+        if (text.starts_with(kStopped)) return give_up(to_terminal(text));
         return give_up(
-            fmt::format("attempt {} was not begun: {} did not come", plan_.attempt, to_terminal(missing)));
+            fmt::format("attempt {} was not begun: {} did not come", plan_.attempt, to_terminal(text)));
       }
+      // The first host comes when the service answers.
+      const bool waits = waits_for_service();
+      if (waits) begin = steady_now();
       const TimeNs waited = steady_now() - begin;
-      if (waited >= rank * patience_.turn_ns || waited >= patience_.ready_ns) {
+      if (!waits && (waited >= rank * patience_.turn_ns || waited >= patience_.ready_ns)) {
         read_records("ready", all);
         std::vector<std::string> missing;
         for (const std::string& host : plan_.hosts)
@@ -191,17 +219,55 @@ class Member {
           (void)agreement_.settle(kGo, "");
         else if (waited >= patience_.ready_ns)
           (void)agreement_.settle(kGo, fmt::format("{}\n", fmt::join(missing, ", ")));
+        if (!missing.empty() && lines.is_due())
+          report_error(fmt::format("attempt {}: waiting for {} of {} hosts: {}", plan_.attempt,
+                                   missing.size(), plan_.hosts.size(), some_of(missing)));
       }
       if (waited >= 2 * patience_.ready_ns) return give_up("the shared folder gives no answer");
-      if (!process_.pause(kMemberLook)) return false;
+      if (!pause(waits ? kServiceLook : kMemberLook)) return false;
     }
   }
 
-  std::string attempt_name() const { return fmt::format("{}-attempt-{}", run_.launch.job, plan_.attempt); }
+  bool waits_for_service() {
+    const std::string& first = plan_.hosts.front();
+    return !services_.empty() && first != host_ && !agreement_.read("ready", first) &&
+           !agreement_.is_lost(first, kLifeWithin);
+  }
+
+  // On the first host: waits for the services that the last attempt could not reach. False: the run ends.
+  bool services_answer() {
+    if (services_.empty() || plan_.hosts.front() != host_) return true;
+    auto away = unanswered_now(services_);
+    // One that answers already was busy, and nothing shows when it is not any more.
+    if (away.empty()) return rest(wait_ns_);
+    const std::string name = away.front().text();
+    const TimeNs since = ledger_.now(attempts_.back().failure.root).first_ns;
+    TimeNs until = since + limits_.later_max_ns;
+    if (const TimeNs end = app::allocation_end(variable); end != kNoTime)
+      until = std::min(until, end - limits_.min_left_ns);
+    const auto waited =
+        wait_for_services(std::move(away), until, [this](TimeNs wait_ns) { return rest(wait_ns); });
+    if (waited == ServiceWait::kSilent)
+      (void)agreement_.settle(kGo, fmt::format("{}{} has not answered for {}\n", kStopped, name,
+                                               format_duration(wall_now() - since)));
+    return waited != ServiceWait::kEnded;
+  }
+
+  std::string attempt_name(uint32_t number) const {
+    return fmt::format("{}-attempt-{}", run_.launch.job, number);
+  }
+
+  // The GPUs of this host that the attempt may use.
+  app::VisibleGpus own_gpus() const {
+    app::VisibleGpus out = gpus_;
+    std::erase_if(out.gpus,
+                  [&](const app::Gpu& gpu) { return std::ranges::count(plan_.without, gpu.uuid) > 0; });
+    return out;
+  }
 
   Result<app::HeldFolder> attempt_folder() const {
     auto attempts = run_.folder.held().enter("attempts");
-    return attempts ? attempts->enter(attempt_name()) : std::move(attempts);
+    return attempts ? attempts->enter(attempt_name(plan_.attempt)) : std::move(attempts);
   }
 
   bool run_command() {
@@ -209,69 +275,153 @@ class Member {
     MemberRecord me;
     me.host = host_, me.member = run_.launch.member;
     me.begin_ns = wall_now();
-    std::vector<std::string> words = {
-        "culprit", "run",          "--shared",   run_.folder.path() + "/attempts",
-        "--job",   attempt_name(), "--end-hang", o_.end_hang};
+    std::vector<std::string> words = {"culprit",    "run",
+                                      "--shared",   run_.folder.path() + "/attempts",
+                                      "--job",      attempt_name(plan_.attempt),
+                                      "--end-hang", o_.end_hang};
     words.insert(words.end(), run_.passed_on.begin(), run_.passed_on.end());
     words.emplace_back("--");
-    const app::Placeholders values{plan_.attempt, plan_.resume, plan_.port, {}, plan_.hosts, rank};
+    app::Placeholders values{plan_.attempt, plan_.resume, plan_.port, {}, plan_.hosts, rank};
+    const app::VisibleGpus gpus = own_gpus();
+    for (const app::Gpu& gpu : gpus.gpus) values.gpus.push_back(gpu.uuid);
     for (std::string& word : app::filled(run_.command, values)) words.push_back(std::move(word));
     std::vector<std::string> environment = app::attempt_variables(
         plan_.attempt, plan_.left, plan_.resume, attempts_.empty() ? "" : attempts_.back().headline);
+    if (const auto names = app::excluded(history(), attempts_.size()); !names.empty())
+      environment.push_back(fmt::format("{}={}", app::kExcludedVariable, fmt::join(names, ",")));
+    if (gpus.gpus.size() < gpus_.gpus.size())
+      environment.push_back(fmt::format("{}={}", gpus.variable, app::uuid_list(gpus)));
     environment.push_back(attempt_member_variable({rank, static_cast<uint32_t>(plan_.hosts.size())}));
     ran_ = true;
     status_ = kCommandNotStarted;
     if (process_.start(words, std::move(environment))) status_ = wait_for_command(me);
     me.end_ns = wall_now();
+    const TimeNs ended = steady_now();
     me.status = status_;
     me.interrupted = process_.stopped();
-    me.report = process_.report_text();
+    show_life();
     (void)end_leftovers(mark_, me.begin_ns, me.stuck);
+    show_life();
     me.port = unused_port();
-    ends_[host_] = me;
-    if (Status written = agreement_.write("end", to_json(me)); !written) return give_up(written.error().text);
-    return true;
+    me.gpus = gpus;
+    if (const std::string report = process_.report_text();
+        !report.empty() && report.size() < app::kRecordBytes)
+      if (Status written = agreement_.write("report", report); !written) report_error(written.error().text);
+    me.age_ns = steady_now() - ended;
+    return write_end(std::move(me)) || give_up("the end of the command cannot be written");
+  }
+
+  bool write_end(MemberRecord me) {
+    const Status written = agreement_.write("end", to_json(me));
+    if (!written) report_error(written.error().text);
+    if (const auto own = agreement_.read("end", host_)) me.shared_end_ns = own->changed_ns - me.age_ns;
+    ends_[host_] = std::move(me);
+    return written.has_value();
   }
 
   // Waits for the command, and ends it if the attempt ended elsewhere.
   int wait_for_command(MemberRecord& me) {
     for (;;) {
-      if (const auto status = process_.wait(kRunningLook)) return *status;
+      const auto status = process_.wait(kRunningLook);
+      say_stopped();
+      if (status) return *status;
       show_life();
       if (!agreement_.stopped() && !agreement_.settled(kDecision)) continue;
       me.ended_by_us = true;
       ::kill(process_.pid(), SIGTERM);
-      if (const auto status = process_.wait(kTermPatience)) return *status;
+      if (const auto ended = wait_alive(kTermPatience)) return *ended;
       // The `culprit run` of the attempt and its processes remain, to write down how the command ended.
       for (const app::MarkedProcess& one : app::marked_processes(mark_))
         if (!one.name.starts_with("culprit")) ::kill(one.pid, SIGKILL);
-      if (const auto status = process_.wait(kReportPatience)) return *status;
+      if (const auto ended = wait_alive(kReportPatience)) return *ended;
       ::kill(process_.pid(), SIGKILL);
     }
+  }
+
+  // The command's status; nothing: it still runs after `within`.
+  std::optional<int> wait_alive(TimeNs within) {
+    for (const TimeNs until = steady_now() + within; steady_now() < until;) {
+      show_life();
+      if (const auto status = process_.wait(std::min(kRunningLook, until - steady_now()))) return status;
+    }
+    return std::nullopt;
   }
 
   // ---- the decision about an attempt
 
   void read_records(std::string_view what, std::map<std::string, MemberRecord>& records) const {
-    for (const auto& [host, text] : agreement_.read_new(what, records))
-      if (auto record = app::member_record(text); record && record->host == host)
-        records.emplace(host, std::move(*record));
+    for (const auto& [host, entry] : agreement_.read_new(what, records)) {
+      auto record = app::member_record(entry.text);
+      if (!record || record->host != host) continue;
+      record->shared_end_ns = entry.changed_ns - record->age_ns;
+      records.emplace(host, std::move(*record));
+    }
   }
 
   void read_ends(app::AttemptView& view) {
     read_records("end", ends_);
-    size_t reports = 0;
-    for (auto& [host, end] : ends_) {
-      reports += end.report.size();
-      if (reports > kReportsBytes) end.report.clear();
-      const auto [at, is_new] = view.ends.try_emplace(host, end);
-      if (is_new) at->second.report.clear();
+    view.ends = ends_;
+    view.lost.clear(), view.alive.clear();
+    for (const std::string& host : plan_.hosts) {
+      if (ends_.contains(host)) continue;
+      if (agreement_.is_lost(host, kLifeWithin)) view.lost.insert(host);
+      if (!agreement_.is_lost(host, kFreshWithin)) view.alive.insert(host);
     }
   }
 
   // What the others cannot see alive must not run: they may begin the next attempt.
   void show_life() {
     if (agreement_.show_life()) guardian_->beat();
+  }
+
+  // Says that this member decides. False: it does not any more. One whose decision was refused tries again
+  // without a sign, so that no member waits for it.
+  bool keep_deciding() {
+    show_life();
+    const TimeNs now = steady_now();
+    if (!told_refused_ &&
+        (decides_at_ == kNoTime || now - decides_at_ >= std::min(kDecidesEvery, patience_.decider_ns / 4))) {
+      (void)agreement_.write(kDecides, "", false);
+      decides_at_ = now;
+    }
+    return pause(kWorkLook) && !agreement_.settled(kDecision);
+  }
+
+  bool another_decides() {
+    for (const std::string& host : agreement_.hosts_with(kDecides))
+      if (host != host_ && agreement_.silence(kDecides, host) < patience_.decider_ns) {
+        last_deciding_ = steady_now();
+        return true;
+      }
+    return false;
+  }
+
+  // Waits, and shows life. False: a signal ends the run.
+  bool rest(TimeNs wait_ns) {
+    for (const TimeNs until = steady_now() + wait_ns; steady_now() < until;) {
+      show_life();
+      if (!pause(std::min(kRunningLook, until - steady_now()))) return false;
+    }
+    return true;
+  }
+
+  bool pause(TimeNs wait_ns) {
+    const bool goes_on = process_.pause(wait_ns);
+    say_stopped();
+    return goes_on;
+  }
+
+  // After a signal, the members still agree for a while on how the attempt ended.
+  bool pause_for_end(TimeNs wait_ns) {
+    if (!process_.stopped()) return pause(wait_ns) || ran_;
+    say_stopped();
+    return ran_ && process_.rest(wait_ns) && steady_now() - stopped_at_ < kAfterSignal;
+  }
+
+  void say_stopped() {
+    if (!process_.stopped() || stopped_at_ != kNoTime) return;
+    stopped_at_ = steady_now();
+    report_error("a signal ends the run: no attempt follows");
   }
 
   bool is_spare() const { return !plan_.rank_of(host_); }
@@ -285,10 +435,14 @@ class Member {
     view.hosts = plan_.hosts;
     view.spares = spares_;
     // Of many hosts, the first ones look at the ends of all; the others at the decision.
-    const size_t rank = plan_.rank_of(host_).value_or(static_cast<uint32_t>(plan_.hosts.size()));
-    const TimeNs look_every =
-        is_spare() ? kMemberLook
-                   : std::min<TimeNs>(kMemberLook * static_cast<TimeNs>(1 + rank), kLongestLook);
+    const size_t rank = plan_.rank_of(host_).value_or(0);
+    TimeNs look_every = std::min<TimeNs>(kMemberLook * static_cast<TimeNs>(1 + rank), kLongestLook);
+    if (rank >= kFirstReaders) {
+      look_every = std::max(kLongestLook, patience_.ends_ns / 2);
+      look_at = steady_now() + look_every;
+    }
+    view.ends = ends_;
+    WaitLines lines;
     for (;;) {
       show_life();
       if (take_decision()) return true;
@@ -296,14 +450,11 @@ class Member {
       if (now >= look_at) {
         look_at = now + look_every;
         read_ends(view);
-        view.lost.clear();
-        for (const std::string& host : plan_.hosts)
-          if (!ends_.contains(host) && agreement_.is_lost(host, kLifeWithin)) view.lost.insert(host);
       }
       view.since_failure = failure.age(has_failure(view) || agreement_.stopped(), now);
       view.since_ends = ends.age(all_ended(view), now);
-      if (is_spare() && (!ends_.empty() || view.since_failure != kNoTime)) answer();
-      switch (wait_step(view, patience_, turn())) {
+      if (is_spare() && (!ends_.empty() || view.since_failure != kNoTime)) answer(), view.ends = ends_;
+      switch (next_step(view, now)) {
         case WaitStep::kWait:
           break;
         case WaitStep::kStop:
@@ -313,13 +464,36 @@ class Member {
           if (now < decide_at) break;
           propose();
           if (take_decision()) return true;
-          decide_at = now + patience_.turn_ns;
+          decide_at = steady_now() + patience_.turn_ns;
           break;
         case WaitStep::kGiveUp:
           return give_up("the hosts came to no decision: each one ends as its own command did");
       }
-      if (!process_.pause(kMemberLook)) return false;
+      if (!is_spare() && lines.is_due()) say_waiting(view);
+      if (!pause_for_end(kMemberLook)) return false;
     }
+  }
+
+  // What to do now; others are asked only when this member would decide.
+  WaitStep next_step(app::AttemptView& view, TimeNs now) {
+    view.deciding = false;
+    view.since_deciding = last_deciding_ == kNoTime ? kNoTime : now - last_deciding_;
+    WaitStep step = wait_step(view, patience_, turn());
+    if (step != WaitStep::kDecide && step != WaitStep::kGiveUp) return step;
+    if ((view.deciding = another_decides())) return wait_step(view, patience_, turn());
+    read_ends(view);
+    return wait_step(view, patience_, turn());
+  }
+
+  void say_waiting(const app::AttemptView& view) const {
+    std::vector<std::string> missing;
+    for (const std::string& host : view.hosts)
+      if (!view.ends.contains(host)) missing.push_back(host);
+    const std::string what = view.deciding     ? "the decision of another host"
+                             : missing.empty() ? "the decision"
+                                               : fmt::format("{} of {} hosts to end: {}", missing.size(),
+                                                             view.hosts.size(), some_of(missing));
+    report_error(fmt::format("attempt {}: waiting for {}", plan_.attempt, what));
   }
 
   // The members that ended decide, in the order of their ranks, and then spares.
@@ -339,84 +513,62 @@ class Member {
     if (ends_.contains(host_)) return;
     MemberRecord me;
     me.host = host_, me.member = run_.launch.member, me.port = unused_port(), me.spare = true;
-    ends_[host_] = me;
-    if (Status written = agreement_.write("end", to_json(me)); !written) report_error(written.error().text);
-  }
-
-  // The report of all hosts of the attempt.
-  std::optional<Report> report_of_attempt() {
-    std::optional<Report> live;
-    for (const auto& [host, end] : ends_)
-      if (auto one = report_from_json(end.report))
-        live = better_report(std::move(live), std::move(*one), false);
-    auto files = report_of_files();
-    const bool has_files = files.has_value();
-    const std::optional<int64_t> iteration = has_files ? files->job.iteration : std::nullopt;
-    auto found = better_report(std::move(live), std::move(files), false);
-    // The whole logs have the last step.
-    if (found && has_files) found->job.iteration = iteration;
-    return found;
-  }
-
-  // In a process of its own: a decision must not wait for the logs of many hosts, or fail with them.
-  std::optional<Report> report_of_files() {
-    const auto attempt = attempt_folder();
-    if (!attempt) return std::nullopt;
-    const auto inputs = attempt->enter("job");
-    const int out = ::memfd_create("culprit-report", MFD_CLOEXEC);
-    if (!inputs || out < 0) return std::nullopt;
-    const pid_t child = ::fork();
-    if (child == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      const auto report = report_of_inputs(*inputs, run_.folder.exposed(), zone_);
-      if (report) hand_over_report(out, *report);
-      ::_exit(0);
-    }
-    const TimeNs until = steady_now() + 2 * patience_.ends_ns;
-    while (child > 0 && ::waitpid(child, nullptr, WNOHANG) == 0) {
-      show_life();
-      if (process_.pause(kDiagnosisLook) && steady_now() < until && !agreement_.settled(kDecision)) continue;
-      ::kill(child, SIGKILL);
-      ::waitpid(child, nullptr, 0);
-      break;
-    }
-    auto report = report_from_json(text_of_descriptor(out));
-    ::close(out);
-    return report ? std::optional(std::move(*report)) : std::nullopt;
+    me.gpus = own_gpus();
+    (void)write_end(std::move(me));
   }
 
   void propose() {
     app::JointFacts facts{host_, plan_, ends_, best_, ledger_, limits_};
     facts.now = wall_now();
     facts.chance = random_share();
+    facts.min_gpus = o_.min_gpus;
     if (const TimeNs end = app::allocation_end(variable); end != kNoTime) facts.left_ns = end - wall_now();
-    if (app::has_failed(facts)) {
-      facts.report = report_of_attempt();
+    decides_at_ = kNoTime;
+    JointEvidence evidence(run_, agreement_, [this] { return keep_deciding(); });
+    if (app::has_failed(facts) && !app::is_interrupted(facts)) {
+      add_evidence(facts, evidence);
       if (agreement_.settled(kDecision)) return;  // another member was faster
-      const Diagnosis* lead = facts.report ? leading(*facts.report) : nullptr;
-      facts.forbidden = lead && lead->rule && forbids_retry(o_, *lead->rule);
-      if (run_.newest)
-        if (const auto saved = run_.newest(std::nullopt, nullptr))
-          facts.saved_step = saved->step.value_or(-1);
     }
     AgreedDecision mine = app::decide_jointly(facts);
-    LeftOut left_out;
-    if (mine.attempt.decision.again && run_.newest) {
-      const Diagnosis* lead = facts.report ? leading(*facts.report) : nullptr;
-      const auto before = app::older_than(plan_.resume_step, lead ? lead->iteration : std::nullopt);
-      const auto from = run_.newest(mine.attempt.decision.older ? before : std::nullopt, &left_out);
-      if (from) mine.next.resume = from->path, mine.next.resume_step = from->step;
-    }
+    if (mine.attempt.decision.again && run_.newest) add_checkpoint(mine, facts, evidence);
     const auto settled = agreement_.settle(kDecision, to_json(mine));
+    agreement_.withdraw(kDecides);
     if (!settled && !std::exchange(told_refused_, true)) report_error(settled.error().text);
     if (!settled || !settled->won) return;
     // The winner alone tells and keeps what all have agreed on.
     won_ = true;
     if (mine.attempt.status != 0 && !mine.interrupted) tell(mine, facts.report);
-    if (!left_out.empty()) report_error(left_out_sentence(left_out, mine.next.resume, mine.next.resume_step));
+    if (!evidence.left_out().empty()) report_error(evidence.left_out());
     attempts_.push_back(mine.attempt);
-    write_ledger();
+    write_ledger(run_.folder, attempts_, true);
+    (void)write_page();
     attempts_.pop_back();
+  }
+
+  void add_evidence(app::JointFacts& facts, JointEvidence& evidence) {
+    const auto attempt = attempt_folder();
+    facts.report = evidence.report(attempt ? &*attempt : nullptr);
+    const Diagnosis* lead = facts.report ? leading(*facts.report) : nullptr;
+    facts.forbidden = lead && lead->rule && forbids_retry(o_, *lead->rule);
+    if (facts.report) facts.services = app::targets_of(*facts.report, variable);
+    if (run_.saved_ns) facts.saved_ns = run_.saved_ns();
+    // Where iterations show the progress, only the checkpoint of the next attempt is read.
+    if (run_.newest && app::failure_of(facts.report, host_, best_).progress == recover::Progress::kUnknown)
+      if (const auto saved = evidence.newest(std::nullopt))
+        facts.saved_step = *saved ? (*saved)->step.value_or(-1) : -1;
+  }
+
+  // The checkpoint of the next attempt.
+  void add_checkpoint(AgreedDecision& mine, const app::JointFacts& facts, JointEvidence& evidence) {
+    const Diagnosis* lead = facts.report ? leading(*facts.report) : nullptr;
+    const auto before = app::older_than(plan_.resume_step, lead ? lead->iteration : std::nullopt);
+    const auto from = evidence.newest(mine.attempt.decision.older ? before : std::nullopt);
+    if (from && *from) mine.next.resume = (*from)->path, mine.next.resume_step = (*from)->step;
+    if (from) return;
+    // Without it an attempt would begin anew.
+    mine.attempt.decision = {};
+    mine.attempt.decision.why = "not started again: " + from.error().text;
+    mine.next = {};
   }
 
   void tell(const AgreedDecision& d, const std::optional<Report>& report) {
@@ -426,28 +578,18 @@ class Member {
       if (end.status != 0 && !end.ended_by_us) failed.push_back(fmt::format("{} ({})", host, end.status));
     for (const std::string& host : d.absent)
       if (!ends_.contains(host)) failed.push_back(host + " (no answer)");
-    constexpr size_t kNamed = 4;
-    const size_t more = failed.size() - std::min(failed.size(), kNamed);
-    failed.resize(std::min(failed.size(), kNamed));
-    report_error(fmt::format("attempt {} failed on {}{}", a.number, fmt::join(failed, ", "),
-                             more > 0 ? fmt::format(" and {} more", more) : ""));
+    report_error(fmt::format("attempt {} failed on {}", a.number, some_of(std::move(failed))));
     const auto attempt = attempt_folder();
     if (report && leading(*report) && attempt)
       show_report(*report, choices_, zone_, *attempt);
     else
       report_error("nothing in its output says why");
     if (!a.decision.again) return;
-    std::string line =
-        fmt::format("attempt {} of {}: {}", d.next.attempt, d.next.attempt + d.next.left, a.decision.why);
-    if (!a.headline.empty()) line += fmt::format(" ({})", a.headline);
-    if (!d.next.resume.empty()) line += ", from " + d.next.resume;
-    std::vector<std::string> hosts = d.next.hosts;
-    hosts.resize(std::min(hosts.size(), kNamed));
-    line += fmt::format(
-        "; on {}{}; {} lost", fmt::join(hosts, ", "),
-        d.next.hosts.size() > kNamed ? fmt::format(" and {} more", d.next.hosts.size() - kNamed) : "",
-        format_duration(a.end_ns - a.begin_ns));
-    report_error(line);
+    app::Attempt next;
+    next.number = d.next.attempt;
+    next.resume = d.next.resume;
+    report_error(announcement(a, next, next.number + d.next.left, d.next.resume_step) + "; on " +
+                 some_of(d.next.hosts));
   }
 
   // Reads the decision of the attempt, if there is one, and follows it.
@@ -497,7 +639,9 @@ class Member {
     spares_ =
         a.number == 0 ? o_.spares : spares_ - std::min<uint32_t>(spares_, static_cast<uint32_t>(replaced));
     plan_ = std::move(d.next);
-    if (!process_.pause(a.decision.wait_ns)) done_ = true;
+    services_ = std::move(d.services);
+    wait_ns_ = a.decision.wait_ns;
+    if (services_.empty() && !rest(wait_ns_)) done_ = true;
   }
 
   // ---- the end
@@ -522,36 +666,43 @@ class Member {
     (void)agreement_.write("left", "");
     if (excluded_ || !won_) return;
     const bool well = attempts_.back().status == 0;
-    finish_printing();
+    print_attempts(history(), run_.folder.path(), attempts_.size() > 1 && write_page(), zone_);
     close_run();
     if (!well || attempts_.size() > 1 || run_.keep) return;
     const TimeNs until = steady_now() + kLeaveWithin;
     const size_t all = plan_.hosts.size() + spares_;
-    const std::map<std::string, std::string> none;
-    while (agreement_.read_new("left", none).size() < all) {
+    while (agreement_.hosts_with("left").size() < all) {
       if (steady_now() >= until) return;
       if (!process_.pause(kMemberLook)) return;
     }
     run_.folder.remove();
   }
 
-  void finish_printing() const {
-    const app::Attempt& last = attempts_.back();
-    if (!last.decision.why.empty() && !last.decision.again) report_error(last.decision.why);
-    if (attempts_.size() == 1) return;
-    const app::AttemptHistory history{
-        attempts_, {}, last.number + plan_.left, run_.folder.path() + "/attempts.jsonl"};
-    report_error(attempt_totals(history) +
-                 (last.status == 0 ? fmt::format("; attempt {} ended well", last.number) : ""));
-    std::fputs(attempt_table(history, {page_width(), zone_}).c_str(), stderr);
-    report_error("attempts: " + history.ledger);
+  app::AttemptHistory history() const {
+    const uint32_t last = attempts_.empty() ? 0 : attempts_.back().number;
+    app::AttemptHistory out{attempts_, {}, last + plan_.left, run_.folder.path() + "/attempts.jsonl"};
+    for (const app::Attempt& attempt : attempts_)
+      out.pages.push_back("attempts/" + attempt_name(attempt.number) + "/report.html");
+    return out;
   }
 
-  void write_ledger() const {
-    std::string lines;
-    for (const app::Attempt& attempt : attempts_) lines += app::ledger_line(attempt);
-    if (Status written = run_.folder.held().write("attempts.jsonl", lines, true); !written)
-      report_error(written.error().text);
+  // The page of all attempts, with the report of the last one that has one: its decider wrote it. False: none
+  // has.
+  bool write_page() const {
+    const auto attempts = run_.folder.held().enter("attempts");
+    if (!attempts) return false;
+    for (size_t i = attempts_.size(); i > 0; --i) {
+      const uint32_t number = attempts_[i - 1].number;
+      const auto folder = attempts->enter(attempt_name(number));
+      const auto text =
+          folder ? folder->read(kReport, kReportBytes) : Result<std::string>(tl::unexpected(folder.error()));
+      const auto report = text ? report_from_json(*text) : Result<Report>(tl::unexpected(text.error()));
+      if (!report) continue;
+      const Status written = write_attempt_report(run_.folder, history(), *report, number, zone_);
+      if (!written) report_error(written.error().text);
+      return written.has_value();
+    }
+    return false;
   }
 
   const RunAgain& run_;
@@ -575,6 +726,12 @@ class Member {
   // This member's own.
   std::map<std::string, MemberRecord> ends_;  // of the current attempt
   int status_ = 0;
+  app::VisibleGpus gpus_;                   // all that the command may use; empty without --min-gpus
+  std::vector<app::ProbeTarget> services_;  // that must answer before the attempt begins
+  TimeNs wait_ns_ = 0;                      // if they answer at once
+  TimeNs decides_at_ = kNoTime;             // last sign that this member decides
+  TimeNs last_deciding_ = kNoTime;          // when another one was last seen to decide
+  TimeNs stopped_at_ = kNoTime;             // when a signal to end was seen
   bool ran_ = false, done_ = false, excluded_ = false, won_ = false, told_invalid_ = false,
        told_refused_ = false;
 };
@@ -587,7 +744,7 @@ Status join_members(const RetryOptions& o, bool named, app::Launch& launch) {
   if (launch.local_members > 1)
     return fail(ErrorCode::kInvalid, "--nodes: one culprit on each host, not one for each rank");
   if (!launch.in_team) launch.members = o.nodes + o.spares;
-  launch.in_team = true;
+  launch.in_team = launch.shows_life = true;
   return {};
 }
 

@@ -25,6 +25,7 @@
 #include "cli/attempt_process.h"
 #include "cli/attempt_report.h"
 #include "cli/attempt_text.h"
+#include "cli/attempt_wait.h"
 #include "cli/environment.h"
 #include "cli/run_slurm.h"
 #include "cli/verbs.h"
@@ -36,11 +37,8 @@ namespace {
 
 using app::Attempt;
 
-constexpr TimeNs kProbeWithin = 10 * kNsPerSecond;
 constexpr uint32_t kRetriesMost = 1000;
 constexpr int kReaderLeft = 128 + SIGPIPE;
-
-double chance() { return static_cast<double>(random_number() >> 32) / 2147483648.0 - 1; }
 
 std::string processes(size_t n) { return n == 1 ? "1 process" : fmt::format("{} processes", n); }
 
@@ -203,20 +201,17 @@ class Retries {
   // Waits before the next attempt, for a service until it answers; false: there is none.
   bool wait_for_next(Attempt& attempt) {
     // One that answers already was busy, and nothing shows when it is not any more.
-    auto away = attempt.decision.probe ? app::unanswered(targets_, kProbeWithin) : decltype(targets_)();
+    auto away = attempt.decision.probe ? unanswered_now(targets_) : decltype(targets_)();
     if (away.empty()) return process_.pause(attempt.decision.wait_ns);
     const std::string name = away[0].text();
-    report_error(fmt::format("{} does not answer; the next attempt begins when it does", name));
     const TimeNs since = ledger_.now(attempt.failure.root).first_ns;
     const TimeNs until = std::min(since + limits_.later_max_ns, attempts_end_ns());
-    for (uint32_t times = 0; wall_now() < until; ++times) {
-      if (!process_.pause(std::min(recover::probe_wait(times, chance()), until - wall_now()))) return false;
-      away = app::unanswered(away, kProbeWithin);
-      if (away.empty()) return report_error(name + " answers again"), true;
-    }
-    stop(attempt,
-         fmt::format("stopped: {} has not answered for {}", name, format_duration(wall_now() - since)));
-    return false;
+    const auto waited =
+        wait_for_services(std::move(away), until, [&](TimeNs wait_ns) { return process_.pause(wait_ns); });
+    if (waited == ServiceWait::kSilent)
+      stop(attempt,
+           fmt::format("stopped: {} has not answered for {}", name, format_duration(wall_now() - since)));
+    return waited == ServiceWait::kAnswers;
   }
 
   // The last moment at which an attempt may begin.
@@ -227,25 +222,20 @@ class Retries {
   void judge(Attempt& attempt) {
     std::optional<Report> report;
     if (auto read = report_from_json(process_.report_text())) report = std::move(*read);
-    attempt.failure = app::failure_of(report, run_.launch.host, best_);
-    attempt.failure.begin_ns = attempt.begin_ns, attempt.failure.end_ns = attempt.end_ns;
-    attempt.to = attempt.failure.iteration;
+    app::judge(attempt, report, run_.launch.host, best_);
     if (attempt.to) best_ = std::max(best_.value_or(-1), *attempt.to);
-    if (report && leading(*report)) attempt.headline = headline_of(*report);
     fault_at_ = report && leading(*report) ? leading(*report)->iteration : std::nullopt;
-    if (report && report->verdict) attempt.confidence = leading(*report)->confidence;
     slurm_.look(attempt);
     if (attempt.failure.progress == recover::Progress::kUnknown && run_.newest &&
         !slurm_.is_ended_by_slurm()) {
       const auto saved = run_.newest(std::nullopt, nullptr);
-      const bool further = saved && saved->step && (!resumed_ || *saved->step > *resumed_);
-      attempt.failure.progress = further ? recover::Progress::kMade : recover::Progress::kNone;
+      app::add_progress(attempt.failure, saved ? saved->step.value_or(-1) : -1, resumed_);
     }
     const auto remaining = gpus_without(attempt.failure.advice);
     ledger_.add(attempt.failure);
     recover::Means means;
     means.may_leave_devices = remaining.has_value();
-    means.chance = chance();
+    means.chance = random_share();
     if (const TimeNs end = app::allocation_end(variable); end != kNoTime) means.left_ns = end - wall_now();
     slurm_.add_to(means, wall_now());
     left_until_ = means.left_ns == kNoTime ? kNoTime : wall_now() + means.left_ns;
@@ -268,20 +258,12 @@ class Retries {
     if (report) last_report_ = std::move(report), reported_ = attempt.number;
   }
 
-  // The GPUs of this host without those that the advice names; nothing: they are not GPUs of this host, or
-  // fewer than --min-gpus would remain. The advice gets their UUIDs, since numbers change with each device
-  // that is left out.
+  // The GPUs of this host without those that the advice names; nothing: they are not GPUs of this host, or too
+  // few would remain.
   std::optional<app::VisibleGpus> gpus_without(RestartAdvice& advice) {
-    if (advice.devices.empty() ||
-        std::ranges::any_of(advice.hosts, [&](const std::string& host) { return host != run_.launch.host; }))
+    if (std::ranges::any_of(advice.hosts, [&](const std::string& host) { return host != run_.launch.host; }))
       return std::nullopt;
-    auto remaining = app::without(gpus_, advice.devices);
-    if (!remaining) return std::nullopt;
-    advice.devices.clear();
-    for (const app::Gpu& gpu : gpus_.gpus)
-      if (!app::contains(*remaining, gpu)) advice.devices.push_back(gpu.uuid);
-    if (remaining->gpus.size() < o_.min_gpus.value_or(UINT32_MAX)) return std::nullopt;
-    return remaining;
+    return app::leave_out(gpus_, advice, o_.min_gpus.value_or(UINT32_MAX));
   }
 
   void leave_out(const std::vector<std::string>& uuids, const app::VisibleGpus& remaining) {
@@ -338,14 +320,8 @@ class Retries {
       return code;
     }
     write_ledger();
-    if (const std::string why = stop_sentence(last); !why.empty()) report_error(why);
     const bool page = write_page();
-    if (attempts_.size() == 1) return code;
-    report_error(attempt_totals(history()) +
-                 (last.status == 0 ? fmt::format("; attempt {} ended well", last.number) : ""));
-    std::fputs(attempt_table(history(), {page_width(), run_.zone}).c_str(), stderr);
-    if (page) report_error("page: " + run_.folder.path() + "/report.html");
-    report_error("attempts: " + run_.folder.path() + "/attempts.jsonl");
+    print_attempts(history(), run_.folder.path(), page, run_.zone);
     return code;
   }
 
@@ -368,13 +344,7 @@ class Retries {
     return written.has_value();
   }
 
-  // Replaces the file atomically, so that it is complete even if this process is killed.
-  void write_ledger() const {
-    std::string lines;
-    for (const Attempt& attempt : attempts_) lines += app::ledger_line(attempt);
-    if (Status written = run_.folder.held().write("attempts.jsonl", lines); !written)
-      report_error(written.error().text);
-  }
+  void write_ledger() const { cli::write_ledger(run_.folder, attempts_, false); }
 
   const RunAgain& run_;
   const RetryOptions& o_;
@@ -411,9 +381,6 @@ Status check_retry_options(const RetryOptions& o) {
     return fail(ErrorCode::kInvalid, fmt::format("--retries must be at most {}", kRetriesMost));
   if (!o.retries && o.nodes > 0) return fail(ErrorCode::kInvalid, "--nodes needs --retries N");
   if (o.nodes == 0 && o.spares > 0) return fail(ErrorCode::kInvalid, "--spares needs --nodes N");
-  if (o.nodes > 0 && o.min_gpus)
-    return fail(ErrorCode::kInvalid,
-                "--min-gpus is for one host; with --nodes, --spares replace a whole host");
   if (o.nodes > app::kHostsMost || o.spares > app::kHostsMost - o.nodes)
     return fail(ErrorCode::kInvalid,
                 fmt::format("--nodes and --spares must be at most {} together", app::kHostsMost));

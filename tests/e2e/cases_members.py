@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,8 +15,9 @@ from pathlib import Path
 from typing import Dict, List
 
 from case import Context, case
+from cases_retries import play_gpus
 from cases_run import Runs
-from daemon import Broken, need, wait_until
+from daemon import Broken, PassOver, need, wait_until
 
 JOB = "job"
 PROGRAM = """import os, sys, time
@@ -54,6 +56,7 @@ class Hosts:
         self.options = ["--retries", "3", "--nodes", str(nodes), "--spares", str(len(names) - nodes),
                         "--shared", str(self.shared), "--job", JOB, "--keep", "--verbose", *options]
         self.members: Dict[str, "subprocess.Popen[str]"] = {}
+        self.within: List[str] = []  # a program that runs each member
 
     def environment(self, number: int) -> Dict[str, str]:
         return {"SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(number), "SLURM_LOCALID": "0",
@@ -64,7 +67,7 @@ class Hosts:
         for number, host in enumerate(self.names):
             output = open(self.folder / f"{host}.txt", "w")  # noqa: SIM115
             self.members[host] = subprocess.Popen(
-                [self.runs.program, "run", *self.options, "--", *words], cwd=self.folder,
+                [*self.within, self.runs.program, "run", *self.options, "--", *words], cwd=self.folder,
                 env={**self.runs.env, **self.environment(number)}, start_new_session=True, stdout=output,
                 stderr=subprocess.STDOUT, text=True)
             output.close()
@@ -122,6 +125,15 @@ def left(context: Context) -> List[str]:
     return out
 
 
+def need_page(hosts: Hosts, attempts: int) -> None:
+    """The run's page has all attempts, and each failed one a page of its own."""
+    run = hosts.shared / JOB
+    total = json.loads((run / "report.json").read_text())["attempts"]
+    need(total["count"] == attempts and (run / "report.html").stat().st_size > 1000, f"{total}")
+    for one in total["list"]:
+        need(one["status"] == 0 or (run / one["page"]).is_file(), f"{one}")
+
+
 @case
 def members_leave_out_a_host_whose_gpu_fails_and_a_spare_joins(context: Context) -> str:
     hosts = Hosts(context, ["n1", "n2", "n3", "n4"], 3)
@@ -145,6 +157,7 @@ def members_leave_out_a_host_whose_gpu_fails_and_a_spare_joins(context: Context)
     told = [host for host in hosts.names if "attempts.jsonl" in hosts.output(host)]
     need(len(told) == 1, f"{told} tell of all attempts")
     wait_until(lambda: not left(context), 10, "all processes have ended")
+    need_page(hosts, 2)
     return f"{(rows[0]['end_ns'] - rows[0]['begin_ns']) / 1e9:.1f} s to the end of all; {rows[0]['headline']}"
 
 
@@ -216,6 +229,109 @@ def members_end_where_a_promised_host_does_not_come(context: Context) -> str:
         need("attempt 2 was not begun: n4 did not come" in hosts.output(host), hosts.all_output())
     need(not hosts.began(2), f"{hosts.began(2)}")
     return f"{codes}"
+
+
+@case
+def members_that_come_after_a_killed_run_begin_a_new_one(context: Context) -> str:
+    """n5 was no member of the killed run, so that nothing of its own shows it that the run is over."""
+    hosts = Hosts(context, ["n1", "n2"], 2)
+    hosts.train("gone")
+    wait_until(lambda: len(hosts.began(1)) == 2, 30, "the first run runs")
+    for member in hosts.members.values():
+        end(member)
+    hosts.names, hosts.members = ["n1", "n5"], {}
+    begin = time.monotonic()
+    hosts.train("well")
+    codes = hosts.wait()
+    need(codes == {"n1": 0, "n5": 0}, f"{codes}: {hosts.all_output()}")
+    for host in hosts.names:
+        need("an earlier run has the name job; this one is job-2" in hosts.output(host), hosts.all_output())
+    need(hosts.began(1)["n5"][1] == "n1,n5", f"{hosts.began(1)}")
+    return f"{time.monotonic() - begin:.1f} s to the end of the new run"
+
+
+@case
+def members_wait_twice_as_long_for_a_host_that_shows_life(context: Context) -> str:
+    """n2 ignores SIGTERM, and is killed after three seconds more."""
+    hosts = Hosts(context, ["n1", "n2"], 2, "--end-others", "5s")
+    script = "trap '' TERM; [ $CULPRIT_ATTEMPT = 1 ] || exit 0; if [ $SLURMD_NODENAME = n1 ]; then " \
+             "echo ConnectionResetError: Connection reset by peer; exit 1; fi; " \
+             "while :; do sleep 1; done"
+    hosts.start("sh", "-c", script)
+    codes = hosts.wait()
+    need(codes == {"n1": 0, "n2": 0}, f"{codes}: {hosts.all_output()}")
+    decision = json.loads((hosts.agreed(1) / "decision").read_text())
+    need(decision["absent"] == [] and decision["next"]["hosts"] == ["n1", "n2"], f"{decision}")
+    return f"{(decision['end_ns'] - decision['begin_ns']) / 1e9:.1f} s to the end of both"
+
+
+@case
+def members_that_a_signal_ends_keep_the_attempt(context: Context) -> str:
+    hosts = Hosts(context, ["n1", "n2"], 2)
+    hosts.train("gone")
+    wait_until(lambda: len(hosts.began(1)) == 2, 30, "the first attempt runs")
+    for member in hosts.members.values():
+        member.send_signal(signal.SIGTERM)
+    codes = hosts.wait(60)
+    need(set(codes.values()) == {143}, f"{codes}: {hosts.all_output()}")
+    (row,) = hosts.ledger()
+    need(row["status"] == 143 and not row["again"], f"{row}")
+    for host in hosts.names:
+        need(hosts.output(host).count("a signal ends the run") == 1, hosts.all_output())
+    return f"status {row['status']} in attempts.jsonl"
+
+
+@case
+def members_say_how_many_hosts_they_wait_for(context: Context) -> str:
+    hosts = Hosts(context, ["n1", "n2"], 2)
+    hosts.names = ["n1"]
+    hosts.train("well")
+    line = "waiting for 1 of 2 hosts to come to"
+    wait_until(lambda: line in hosts.output("n1"), 40, "a line about the wait")
+    hosts.members["n1"].send_signal(signal.SIGTERM)
+    codes = hosts.wait(20)
+    need("a signal ends the run" in hosts.output("n1"), hosts.output("n1"))
+    return f"{codes}"
+
+
+@case
+def members_begin_again_when_a_service_answers(context: Context) -> str:
+    """Only the first host asks for it; all begin when it does."""
+    with socket.socket() as away:
+        away.bind(("127.0.0.1", 0))
+        port = away.getsockname()[1]
+        hosts = Hosts(context, ["n1", "n2"], 2, "--end-others", "4s")
+        script = f"[ $CULPRIT_ATTEMPT = 1 ] || exit 0; echo \"requests.exceptions.ConnectionError: " \
+                 f"HTTPConnectionPool(host='127.0.0.1', port={port}): Max retries exceeded with url: /: " \
+                 f"Connection refused\"; exit 1"
+        hosts.start("sh", "-c", script)
+        wait_until(lambda: "does not answer; the next attempt begins" in hosts.all_output(), 60, "a wait")
+        away.listen(8)
+        codes = hosts.wait(120)
+    need(codes == {"n1": 0, "n2": 0}, f"{codes}: {hosts.all_output()}")
+    need("answers again" in hosts.output("n1"), hosts.all_output())
+    return f"127.0.0.1:{port}"
+
+
+@case
+def members_leave_out_a_gpu_while_enough_remain(context: Context) -> str:
+    """Each host has the same four GPUs, as files of a driver; no spare is left for the whole host."""
+    if os.geteuid() != 0 or not Path("/proc/driver").is_dir():
+        raise PassOver("the files of a driver are played by root with /proc/driver")
+    driver = play_gpus(context)
+    hosts = Hosts(context, ["n1", "n2"], 2, "--min-gpus", "3", "--end-others", "4s")
+    hosts.within = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /proc/driver && exec "$@"', str(driver)]
+    script = 'echo "got $1 $CUDA_VISIBLE_DEVICES"; [ $CULPRIT_ATTEMPT = 1 ] || exit 0; ' \
+             '[ $SLURMD_NODENAME = n2 ] || sleep 60; ' \
+             'echo "NVRM: Xid (PCI:0000:5b:00): 79, pid=7, GPU has fallen off the bus."; exit 1'
+    hosts.start("sh", "-c", script, "sh", "{ngpus}")
+    codes = hosts.wait()
+    need(codes == {"n1": 0, "n2": 0}, f"{codes}: {hosts.all_output()}")
+    rows = hosts.ledger()
+    need(rows[1]["without"] == ["GPU-00000001-aaaa"] and rows[1]["ran_on"] == ["n1", "n2"], f"{rows}")
+    need("got 4 " in hosts.output("n2"), hosts.output("n2"))
+    need("got 3 GPU-00000000-aaaa,GPU-00000002-aaaa,GPU-00000003-aaaa" in hosts.output("n2"), hosts.output("n2"))
+    return "without GPU-00000001-aaaa, 3 of 4 remain"
 
 
 @case

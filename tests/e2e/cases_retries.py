@@ -228,17 +228,23 @@ def retries_end_processes_that_lost_their_environment(context: Context) -> str:
     return "2 attempts, 2 processes, none left"
 
 
-@case
-def retries_leave_out_a_gpu_at_fault_while_enough_remain(context: Context) -> str:
-    """Four GPUs that the driver's files show; the second attempt has the other three, by UUID."""
-    if os.geteuid() != 0 or not Path("/proc/driver").is_dir():
-        raise PassOver("the files of a driver are played by root with /proc/driver")
+def play_gpus(context: Context) -> Path:
+    """The files of a driver with four GPUs, to be mounted as /proc/driver."""
     gpus = context.folder / "driver/nvidia/gpus"
     for number in range(4):
         address = f"0000:{27 + 64 * number:02x}:00.0"
         (gpus / address).mkdir(parents=True)
         (gpus / address / "information").write_text(
             f"Model: \t\t H100\nGPU UUID: \t GPU-0000000{number}-aaaa\nBus Location: \t {address}\n")
+    return gpus.parents[1]
+
+
+@case
+def retries_leave_out_a_gpu_at_fault_while_enough_remain(context: Context) -> str:
+    """Four GPUs that the driver's files show; the second attempt has the other three, by UUID."""
+    if os.geteuid() != 0 or not Path("/proc/driver").is_dir():
+        raise PassOver("the files of a driver are played by root with /proc/driver")
+    driver = play_gpus(context)
     script = context.folder / "train.sh"
     script.write_text('echo "$1 $CUDA_VISIBLE_DEVICES"\n[ -z "$CUDA_VISIBLE_DEVICES" ] || exit 0\n'
                       'echo "NVRM: Xid (PCI:0000:5b:00): 79, pid=7, GPU has fallen off the bus."\nexit 1\n')
@@ -248,7 +254,7 @@ def retries_leave_out_a_gpu_at_fault_while_enough_remain(context: Context) -> st
         words = [runs.program, "run", *QUICK, "--min-gpus", least, "--job", f"least-{least}", "--", "sh",
                  str(script), "{ngpus}"]
         done = subprocess.run(["unshare", "-m", "sh", "-c", 'mount --bind "$0" /proc/driver && exec "$@"',
-                               str(context.folder / "driver"), *words], check=False, env=runs.env,
+                               str(driver), *words], check=False, env=runs.env,
                               capture_output=True, timeout=120, cwd=context.folder)
         outcomes.append(done)
     few, enough = outcomes

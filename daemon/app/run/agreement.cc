@@ -39,11 +39,17 @@ Status Agreement::enter(uint32_t attempt) {
   return {};
 }
 
-Status Agreement::write(std::string_view what, std::string_view text) const {
-  return at_.write(fmt::format("{}.{}", what, host_), text, true);
+Status Agreement::write(std::string_view what, std::string_view text, bool synced) const {
+  return at_.write(fmt::format("{}.{}", what, host_), text, synced);
 }
 
-std::optional<std::string> Agreement::read(const std::string& name) const {
+void Agreement::withdraw(std::string_view what) const { at_.remove(fmt::format("{}.{}", what, host_)); }
+
+std::optional<Agreement::Entry> Agreement::read(std::string_view what, std::string_view host) const {
+  return read_file(fmt::format("{}.{}", what, host));
+}
+
+std::optional<Agreement::Entry> Agreement::read_file(const std::string& name) const {
   const auto file = at_.open_file(name, O_RDONLY);
   struct stat info {};
   if (!file || ::fstat(file->get(), &info) != 0) return std::nullopt;
@@ -57,18 +63,16 @@ std::optional<std::string> Agreement::read(const std::string& name) const {
     if (n <= 0) return std::nullopt;  // all was there before the file got its name
     size += static_cast<size_t>(n);
   }
-  return text;
+  return Entry{std::move(text), info.st_ctim.tv_sec * kNsPerSecond + info.st_ctim.tv_nsec};
 }
 
-std::map<std::string, std::string> Agreement::read_all(
-    std::string_view what, const std::function<bool(const std::string&)>& skip) const {
+std::vector<std::string> Agreement::hosts_with(std::string_view what) const {
   const std::string prefix = fmt::format("{}.", what);
-  std::map<std::string, std::string> out;
+  std::vector<std::string> out;
   for (const std::string& name : at_.names(kEntriesMost)) {
     if (!name.starts_with(prefix) || name.ends_with(".part") || name.ends_with(".draft")) continue;
     std::string host = name.substr(prefix.size());
-    if (!check_run_name(host).empty() || skip(host) || out.size() >= kHostsMost) continue;
-    if (auto text = read(name)) out.emplace(std::move(host), std::move(*text));
+    if (check_run_name(host).empty() && out.size() < kHostsMost) out.push_back(std::move(host));
   }
   return out;
 }
@@ -85,7 +89,10 @@ Result<Agreement::Settled> Agreement::settle(std::string_view name, std::string_
   return io::system_failure(at_.path() + "/" + agreed, linked != 0 ? linked : EIO);
 }
 
-std::optional<std::string> Agreement::settled(std::string_view name) const { return read(std::string(name)); }
+std::optional<std::string> Agreement::settled(std::string_view name) const {
+  auto entry = read_file(std::string(name));
+  return entry ? std::optional(std::move(entry->text)) : std::nullopt;
+}
 
 void Agreement::stop() const { (void)at_.open_file("stop", O_WRONLY | O_CREAT); }
 
@@ -97,22 +104,22 @@ bool Agreement::show_life() {
   return at_.write("alive." + host_, "").has_value();
 }
 
-bool Agreement::is_lost(const std::string& host, TimeNs within) {
+TimeNs Agreement::silence(std::string_view what, const std::string& host) {
   struct stat info {};
   Life now;
   now.seen = now.looked = Clock::now();
-  const std::string name = "alive." + host;
+  const std::string name = fmt::format("{}.{}", what, host);
   if (::fstatat(at_.descriptor(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) {
     now.inode = info.st_ino;
     now.changed_ns = info.st_mtim.tv_sec * kNsPerSecond + info.st_mtim.tv_nsec;
   }
-  const auto [at, is_new] = lives_.try_emplace(host, now);
+  const auto [at, is_new] = lives_.try_emplace(name, now);
   Life& last = at->second;
   // Time in which this process or the folder stood still is no silence of the others.
   if (const auto gap = now.looked - last.looked; gap > 3 * kShowEvery) last.seen += gap;
   last.looked = now.looked;
   if (!is_new && (last.inode != now.inode || last.changed_ns != now.changed_ns)) last = now;
-  return now.seen - last.seen >= std::chrono::nanoseconds(within);
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now.seen - last.seen).count();
 }
 
 }  // namespace culprit::app

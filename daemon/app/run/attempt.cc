@@ -114,6 +114,22 @@ recover::Failure failure_of(const std::optional<Report>& report, const std::stri
   return out;
 }
 
+void judge(Attempt& attempt, const std::optional<Report>& report, const std::string& host,
+           std::optional<int64_t> best) {
+  attempt.failure = failure_of(report, host, best);
+  attempt.failure.begin_ns = attempt.begin_ns, attempt.failure.end_ns = attempt.end_ns;
+  attempt.to = attempt.failure.iteration;
+  if (!report) return;
+  if (leading(*report)) attempt.headline = headline_of(*report);
+  if (report->verdict) attempt.confidence = leading(*report)->confidence;
+}
+
+void add_progress(recover::Failure& failure, int64_t saved, std::optional<int64_t> resumed) {
+  if (failure.progress != recover::Progress::kUnknown) return;
+  const bool further = saved >= 0 && saved > resumed.value_or(-1);
+  failure.progress = further ? recover::Progress::kMade : recover::Progress::kNone;
+}
+
 std::optional<int64_t> older_than(std::optional<int64_t> resumed, std::optional<int64_t> fault_at) {
   return resumed && fault_at ? std::min(*resumed, *fault_at) : resumed ? resumed : fault_at;
 }

@@ -15,7 +15,9 @@ namespace {
 
 using json = nlohmann::json;
 
-constexpr TimeNs kClearlyBefore = kNsPerSecond;  // clocks of hosts differ by less
+// Members learn of their command's end, and write of it, at times that differ by less.
+constexpr TimeNs kClearlyBefore = kNsPerSecond;
+constexpr TimeNs kLongestDecider = 10 * kNsPerSecond;  // a beat each second, seen by NFS within five
 constexpr size_t kRecordTextBytes = 64 * 1024;
 constexpr Restart kRestarts[] = {Restart::kNever,     Restart::kSame,  Restart::kLater,
                                  Restart::kElsewhere, Restart::kOlder, Restart::kUnknown};
@@ -86,6 +88,18 @@ class Fields {
     for (const std::string& host : out)
       if (!check_run_name(host).empty()) refuse(name);
     if (std::set<std::string>(out.begin(), out.end()).size() != out.size()) refuse(name);
+  }
+  // Calls `each` with every object of a list, which may be absent.
+  template <class Each>
+  void objects(const char* name, size_t most, Each each) {
+    const json* value = find(name);
+    if (!value) return;
+    if (!value->is_array() || value->size() > most) return refuse(name);
+    for (const json& one : *value) {
+      Fields inner(one);
+      each(inner);
+      join(inner);
+    }
   }
   json object(const char* name) {
     const json* value = find(name);
@@ -164,8 +178,10 @@ void read(Fields& f, recover::Decision& out) {
 }
 
 json json_of(const AttemptPlan& p) {
-  return {{"attempt", p.attempt}, {"left", p.left},     {"hosts", p.hosts},
-          {"port", p.port},       {"resume", p.resume}, {"resume_step", number_or_null(p.resume_step)}};
+  return {{"attempt", p.attempt}, {"left", p.left},
+          {"hosts", p.hosts},     {"port", p.port},
+          {"resume", p.resume},   {"resume_step", number_or_null(p.resume_step)},
+          {"without", p.without}};
 }
 
 void read(Fields& f, AttemptPlan& out) {
@@ -175,6 +191,32 @@ void read(Fields& f, AttemptPlan& out) {
   f.number("port", out.port, 0, UINT16_MAX);
   f.text("resume", out.resume);
   f.optional("resume_step", out.resume_step);
+  f.texts("without", out.without);
+}
+
+json json_of(const VisibleGpus& gpus) {
+  json list = json::array();
+  for (const Gpu& gpu : gpus.gpus)
+    list.push_back({{"uuid", gpu.uuid}, {"address", gpu.address}, {"model", gpu.model}});
+  return {{"variable", gpus.variable}, {"numbered", gpus.numbered}, {"list", std::move(list)}};
+}
+
+void read(Fields& f, VisibleGpus& out) {
+  f.text("variable", out.variable);
+  f.boolean("numbered", out.numbered);
+  f.objects("list", kGpusMost, [&](Fields& one) {
+    Gpu& gpu = out.gpus.emplace_back();
+    one.text("uuid", gpu.uuid);
+    one.text("address", gpu.address);
+    one.text("model", gpu.model);
+  });
+}
+
+json json_of(const std::vector<ProbeTarget>& services) {
+  json out = json::array();
+  for (size_t i = 0; i < services.size() && i < kServicesMost; ++i)
+    out.push_back({{"host", services[i].host}, {"port", services[i].port}, {"path", services[i].path}});
+  return out;
 }
 
 std::string_view short_name(std::string_view host) { return host.substr(0, host.find('.')); }
@@ -197,7 +239,8 @@ std::string to_json(const MemberRecord& r) {
                   {"stuck", r.stuck},
                   {"begin_ns", r.begin_ns},
                   {"end_ns", r.end_ns},
-                  {"report", r.report.size() <= kLiveReportBytes ? r.report : ""}});
+                  {"age_ns", r.age_ns},
+                  {"gpus", json_of(r.gpus)}});
 }
 
 Result<MemberRecord> member_record(std::string_view text) {
@@ -214,7 +257,13 @@ Result<MemberRecord> member_record(std::string_view text) {
   f.text("stuck", out.stuck);
   f.time("begin_ns", out.begin_ns);
   f.time("end_ns", out.end_ns);
-  f.text("report", out.report, kLiveReportBytes);
+  f.number("age_ns", out.age_ns, 0, 24 * 3600 * kNsPerSecond);
+  if (object.is_object() && object.contains("gpus")) {
+    const json gpus = f.object("gpus");
+    Fields of_gpus(gpus);
+    read(of_gpus, out.gpus);
+    f.join(of_gpus);
+  }
   if (Status read = f.result(); !read) return tl::unexpected(read.error());
   return out;
 }
@@ -230,6 +279,7 @@ std::string to_json(const AgreedDecision& d) {
                   {"confidence", a.confidence ? json(*a.confidence) : json(nullptr)},
                   {"lost_ns", a.lost_ns},
                   {"leaves_out", a.leaves_out},
+                  {"without", a.without},
                   {"resume", a.resume},
                   {"from", number_or_null(a.from)},
                   {"to", number_or_null(a.to)},
@@ -237,7 +287,8 @@ std::string to_json(const AgreedDecision& d) {
                   {"decision", json_of(a.decision)},
                   {"absent", d.absent},
                   {"interrupted", d.interrupted},
-                  {"next", json_of(d.next)}});
+                  {"next", json_of(d.next)},
+                  {"services", json_of(d.services)}});
 }
 
 Result<AgreedDecision> agreed_decision(std::string_view text) {
@@ -259,6 +310,13 @@ Result<AgreedDecision> agreed_decision(std::string_view text) {
   f.optional("to", a.to);
   f.hosts("absent", out.absent);
   f.boolean("interrupted", out.interrupted);
+  f.texts("without", a.without);
+  f.objects("services", kServicesMost, [&](Fields& one) {
+    ProbeTarget& service = out.services.emplace_back();
+    one.text("host", service.host);
+    one.number("port", service.port, 0, UINT16_MAX);
+    one.text("path", service.path);
+  });
   const json failure = f.object("failure"), decision = f.object("decision"), next = f.object("next");
   Fields of_failure(failure), of_decision(decision), of_next(next);
   read(of_failure, a.failure);
@@ -310,11 +368,15 @@ void name_members(RestartAdvice& advice, const std::vector<std::string>& hosts) 
   advice.hosts = std::move(out);
 }
 
+TimeNs comparable_end(const MemberRecord& end) {
+  return end.shared_end_ns != kNoTime ? end.shared_end_ns : end.end_ns;
+}
+
 std::string first_to_fail(const std::map<std::string, MemberRecord>& ends) {
   std::vector<std::tuple<TimeNs, std::string>> failed;
   for (const auto& [host, end] : ends)
-    if (!end.spare && end.status != 0 && !end.ended_by_us && end.end_ns != kNoTime)
-      failed.emplace_back(end.end_ns, host);
+    if (!end.spare && end.status != 0 && !end.ended_by_us && comparable_end(end) != kNoTime)
+      failed.emplace_back(comparable_end(end), host);
   if (failed.empty()) return "";
   std::ranges::sort(failed);
   const auto& [first, host] = failed.front();
@@ -324,6 +386,8 @@ std::string first_to_fail(const std::map<std::string, MemberRecord>& ends) {
 Patience::Patience(TimeNs ends)
     : stop_ns(ends / 4),
       ends_ns(ends),
+      late_ns(2 * ends),
+      decider_ns(std::min(ends / 2, kLongestDecider)),
       answers_ns(std::min(ends / 4, 2 * kNsPerSecond)),
       turn_ns(ends / 6),
       ready_ns(ends + ends / 2),
@@ -343,8 +407,11 @@ bool all_ended(const AttemptView& view) {
 
 TimeNs since_due(const AttemptView& view, const Patience& patience) {
   TimeNs out = kNoTime;
-  if (view.since_failure != kNoTime && view.since_failure >= patience.ends_ns)
-    out = view.since_failure - patience.ends_ns;
+  const bool slow = std::ranges::any_of(view.hosts, [&](const std::string& host) {
+    return view.alive.contains(host) && !view.ends.contains(host);
+  });
+  const TimeNs ends = slow ? patience.late_ns : patience.ends_ns;
+  if (view.since_failure != kNoTime && view.since_failure >= ends) out = view.since_failure - ends;
   if (view.since_ends == kNoTime) return out;
   const auto answers = static_cast<uint32_t>(
       std::ranges::count_if(view.ends, [](const auto& one) { return one.second.spare; }));
@@ -358,8 +425,10 @@ TimeNs since_due(const AttemptView& view, const Patience& patience) {
 }
 
 WaitStep wait_step(const AttemptView& view, const Patience& patience, size_t turn) {
-  const TimeNs due = since_due(view, patience);
+  TimeNs due = since_due(view, patience);
+  if (due != kNoTime && view.deciding) return WaitStep::kWait;
   if (due != kNoTime) {
+    if (view.since_deciding != kNoTime) due = std::min(due, view.since_deciding);
     if (due >= patience.decision_ns) return WaitStep::kGiveUp;
     return due >= static_cast<TimeNs>(turn) * patience.turn_ns ? WaitStep::kDecide : WaitStep::kWait;
   }

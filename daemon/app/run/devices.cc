@@ -191,6 +191,17 @@ std::optional<VisibleGpus> without(const VisibleGpus& visible, const std::vector
   return out;
 }
 
+std::optional<VisibleGpus> leave_out(const VisibleGpus& visible, RestartAdvice& advice, uint32_t least) {
+  if (advice.devices.empty()) return std::nullopt;
+  auto remaining = without(visible, advice.devices);
+  if (!remaining) return std::nullopt;
+  advice.devices.clear();
+  for (const Gpu& gpu : visible.gpus)
+    if (!contains(*remaining, gpu)) advice.devices.push_back(gpu.uuid);
+  if (remaining->gpus.size() < least) return std::nullopt;
+  return remaining;
+}
+
 bool contains(const VisibleGpus& visible, const Gpu& gpu) {
   return std::ranges::any_of(visible.gpus, [&](const Gpu& one) { return one.uuid == gpu.uuid; });
 }

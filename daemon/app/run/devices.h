@@ -3,11 +3,13 @@
 // command gets UUIDs. Reads files of the drivers only. Any thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "app/run/launch.h"
+#include "model/report.h"
 
 namespace culprit::app {
 
@@ -31,6 +33,10 @@ VisibleGpus visible_gpus(const Lookup& variable, const std::string& root = "/");
 // The devices that remain without `names` ("GPU 5", "device 5", "0000:9b:00", "GPU-…"). Nothing: a name is
 // not one of these devices.
 std::optional<VisibleGpus> without(const VisibleGpus& visible, const std::vector<std::string>& names);
+
+// The GPUs that remain without those that the advice names. Nothing: they are none of `visible`, or fewer than
+// `least` would remain. The advice gets their UUIDs, since numbers change with each device that is left out.
+std::optional<VisibleGpus> leave_out(const VisibleGpus& visible, RestartAdvice& advice, uint32_t least);
 
 bool contains(const VisibleGpus& visible, const Gpu& gpu);
 

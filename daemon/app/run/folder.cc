@@ -11,11 +11,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 #include <tuple>
 #include <utility>
 
+#include "app/run/earlier_run.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "io/descriptors.h"
 #include "io/system_error.h"
@@ -34,6 +38,9 @@ constexpr size_t kSocketPathBytes = 92;          // sun_path has 108 bytes, and 
 constexpr int kRuntimeNames = 8;
 constexpr int kRemovalsSeen = 10;  // how often one new folder may be removed by others
 constexpr const char* kMemory = "/dev/shm";
+constexpr std::chrono::nanoseconds kEarlierLookEvery = std::chrono::seconds(1);  // at an earlier run
+constexpr int kLockTries = 20;
+constexpr std::chrono::milliseconds kLockEvery{50};
 
 bool is_own(const struct stat& info) {
   return S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
@@ -69,15 +76,23 @@ Status make_above(const std::string& path) {
   return io::system_failure(path, errno);
 }
 
-// Whether a member of the run holds its lock; true also if the lock cannot be checked.
-bool may_run(const HeldFolder& run) {
-  const auto members = run.enter("members");
-  if (!members) return false;
-  return std::ranges::any_of(members->names(kMembersSeen), [&](const std::string& name) {
-    if (!name.ends_with(".lock")) return false;
-    const auto lock = members->open_file(name, O_RDWR);
-    return !lock || ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0;
-  });
+// Whether an earlier run, whose members show life, has ended. Waits until that is clear.
+bool has_ended(const HeldFolder& run, TimeNs silent) {
+  EarlierRun earlier(run, silent);
+  for (;;) {
+    const EarlierRun::State state = earlier.look(steady_now());
+    if (state != EarlierRun::State::kUnclear) return state == EarlierRun::State::kEnded;
+    std::this_thread::sleep_for(std::min(kEarlierLookEvery, std::chrono::nanoseconds(silent)));
+  }
+}
+
+// Locks a member's file. A run that looks at the lock holds it for a moment.
+int lock_own(int fd) {
+  for (int tries = 0;; ++tries) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return 0;
+    if (errno != EWOULDBLOCK || tries == kLockTries) return errno;
+    std::this_thread::sleep_for(kLockEvery);
+  }
 }
 
 std::string temporary_folder(const Lookup& variable) {
@@ -219,11 +234,11 @@ Result<RunFolder> RunFolder::create(const RunPlaces& places, Launch& launch) {
   out.shared_ = !places.shared.empty();
   out.in_team_ = launch.in_team;
   out.host_ = launch.host;
-  Status made = out.make(root, launch, !named);
+  Status made = out.make(places, root, launch, !named);
   if (!made && !named) {
     const std::string why = made.error().text;
     const std::string other = spare_run_root(places.variable);
-    if (other != root) made = out.make(other, launch, true);
+    if (other != root) made = out.make(places, other, launch, true);
     if (made) out.note_ = fmt::format("{}; the files of the run go to {}", why, other);
   }
   if (!made) return tl::unexpected(made.error());
@@ -235,7 +250,7 @@ Result<RunFolder> RunFolder::create(const RunPlaces& places, Launch& launch) {
 }
 
 // `closed`: only this user may have access to the root.
-Status RunFolder::make(const std::string& root, Launch& launch, bool closed) {
+Status RunFolder::make(const RunPlaces& places, const std::string& root, Launch& launch, bool closed) {
   std::error_code error;
   const std::string path = fs::absolute(root, error).lexically_normal().string();
   if (Status above = make_above(path); !above) return above;
@@ -250,15 +265,17 @@ Status RunFolder::make(const std::string& root, Launch& launch, bool closed) {
   Status made;
   for (int n = 1; n <= (launch.continues ? 1 : kNamesTried); ++n) {
     launch.job = n == 1 ? job : fmt::format("{}-{}", job, n);
-    made = make_run(launch);
+    made = make_run(places, launch);
     if (made || made.error().code != ErrorCode::kBusy) break;
   }
+  if (made && launch.shows_life && launch.job != job)
+    note_ = fmt::format("an earlier run has the name {}; this one is {}", job, launch.job);
   if (!made) launch.job = job;
   return made;
 }
 
 // kBusy: an earlier run has the name.
-Status RunFolder::make_run(const Launch& launch) {
+Status RunFolder::make_run(const RunPlaces& places, const Launch& launch) {
   const auto take = [](Result<HeldFolder> made, HeldFolder& out) -> Status {
     if (!made) return tl::unexpected(made.error());
     out = std::move(*made);
@@ -277,11 +294,13 @@ Status RunFolder::make_run(const Launch& launch) {
   const std::string name = fmt::format("{}.{}.lock", launch.host, launch.member);
   if (!launch.continues && members_.has(name))
     return fail(ErrorCode::kBusy, members_.path() + "/" + name + ": is there already");
+  if (launch.shows_life && !launch.continues && has_ended(run_, places.silent_ns))
+    return fail(ErrorCode::kBusy, run_.path() + ": its run was killed");
   auto lock = members_.open_file(name, O_RDWR | O_CREAT | (launch.continues ? 0 : O_EXCL));
   if (!lock) return tl::unexpected(lock.error());
   lock_ = lock->release();
   // Without locks in the file system, remove_old_runs() treats the run as ended.
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && launch.continues && errno == EWOULDBLOCK)
+  if (lock_own(lock_) == EWOULDBLOCK && launch.continues)
     return fail(ErrorCode::kInvalid, run_.path() + ": its run has not ended");
   if (Status made = take(run_.make("job"), inputs_); !made) return made;
   if (Status made = take(inputs_.make(launch.host), logs_); !made) return made;
@@ -412,7 +431,7 @@ std::vector<std::string> remove_old_runs(const HeldFolder& root, size_t keep, co
   std::vector<std::string> out;
   for (size_t i = 0; i < runs.size(); ++i) {
     const auto run = root.enter(runs[i].name);
-    if (!run || !run->is_own() || may_run(*run)) continue;
+    if (!run || !run->is_own() || holds_lock(*run)) continue;
     remove_runtime(*run, variable);
     if (i < keep) continue;
     root.remove_held(runs[i].name, *run);

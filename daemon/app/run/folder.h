@@ -24,6 +24,7 @@
 #include "app/run/held_folder.h"
 #include "app/run/launch.h"
 #include "base/status.h"
+#include "base/time.h"
 
 namespace culprit::app {
 
@@ -31,13 +32,16 @@ struct RunPlaces {
   std::string dir;     // --dir; empty: $XDG_STATE_HOME/culprit/run, else ~/.local/state/culprit/run
   std::string shared;  // --shared; empty: none
   Lookup variable;
+  // With launch.shows_life: an earlier run without a sign of life for so long has ended.
+  TimeNs silent_ns = 15 * kNsPerSecond;
 };
 
 class RunFolder {
  public:
   // Creates the folders, and removes this user's rings that no run has locked. If the root is not writable, a
   // root in /tmp replaces it, unless --dir or --shared named the root; `note` then has the reason. Changes
-  // launch.job if an earlier run has the same name.
+  // launch.job if an earlier run has the same name. With launch.shows_life, a run that has it is joined only
+  // while it is active, which may take `silent_ns` to see.
   static Result<RunFolder> create(const RunPlaces& places, Launch& launch);
   RunFolder(RunFolder&& other) noexcept;
   RunFolder& operator=(RunFolder&&) = delete;
@@ -75,8 +79,8 @@ class RunFolder {
 
  private:
   RunFolder() = default;
-  Status make(const std::string& root, Launch& launch, bool closed);
-  Status make_run(const Launch& launch);
+  Status make(const RunPlaces& places, const std::string& root, Launch& launch, bool closed);
+  Status make_run(const RunPlaces& places, const Launch& launch);
   void make_runtime(const RunPlaces& places, const Launch& launch);
   Status place_files(const RunPlaces& places, const Launch& launch);
 

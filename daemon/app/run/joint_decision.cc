@@ -25,6 +25,8 @@ class Decider {
     out_.by = f_.by;
     a_.number = f_.plan.attempt;
     a_.resume = f_.plan.resume;
+    a_.without = f_.plan.without;
+    out_.interrupted = is_interrupted(f_);
     a_.from = f_.best;
     read_ends();
     a_.failure.ran_on = f_.plan.hosts;
@@ -46,7 +48,6 @@ class Decider {
   void read_ends() {
     TimeNs first = kNoTime;
     for (const auto& [host, end] : f_.ends) {
-      out_.interrupted = out_.interrupted || (end.interrupted && !end.ended_by_us);
       if (end.spare) {
         spares_.push_back(host);
         continue;
@@ -55,7 +56,8 @@ class Decider {
       a_.end_ns = std::max(a_.end_ns, end.end_ns);
       if (!end.stuck.empty()) out_.absent.push_back(host);
       const bool own = end.status != 0 && !end.ended_by_us;
-      if (own && (first == kNoTime || end.end_ns < first)) first = end.end_ns, a_.status = end.status;
+      const TimeNs at = comparable_end(end);
+      if (own && (first == kNoTime || at < first)) first = at, a_.status = end.status;
     }
     for (const std::string& host : f_.plan.hosts)
       if (!f_.ends.contains(host)) out_.absent.push_back(host);
@@ -65,20 +67,16 @@ class Decider {
   }
 
   void find_failure() {
-    recover::Failure& failure = a_.failure = failure_of(f_.report, f_.by, f_.best);
+    judge(a_, f_.report, f_.by, f_.best);
+    recover::Failure& failure = a_.failure;
     failure.ran_on = f_.plan.hosts;
     std::ranges::sort(failure.ran_on);
-    failure.begin_ns = a_.begin_ns, failure.end_ns = a_.end_ns;
     failure.first_to_fail = first_to_fail(f_.ends);
     name_members(failure.advice, f_.plan.hosts);
-    a_.to = failure.iteration;
-    a_.lost_ns = a_.begin_ns == kNoTime ? 0 : a_.end_ns - a_.begin_ns;
-    if (f_.report && leading(*f_.report)) a_.headline = headline_of(*f_.report);
-    if (f_.report && f_.report->verdict) a_.confidence = leading(*f_.report)->confidence;
-    if (failure.progress == recover::Progress::kUnknown && f_.saved_step) {
-      const bool further = *f_.saved_step >= 0 && *f_.saved_step > f_.plan.resume_step.value_or(-1);
-      failure.progress = further ? recover::Progress::kMade : recover::Progress::kNone;
-    }
+    name_devices(failure.advice);
+    const TimeNs since = f_.saved_ns == kNoTime ? a_.begin_ns : std::max(a_.begin_ns, f_.saved_ns);
+    a_.lost_ns = std::max<TimeNs>(0, a_.end_ns - since);
+    if (f_.saved_step) add_progress(failure, *f_.saved_step, f_.plan.resume_step);
     if ((f_.report && f_.report->verdict) || out_.absent.empty()) return;
     // Silence is no cause that a log states, but the host cannot take part in any case.
     failure.root = kSilent;
@@ -87,6 +85,14 @@ class Decider {
     const auto end = f_.ends.find(out_.absent.front());
     a_.headline = end != f_.ends.end() ? fmt::format("{}: {}", end->first, end->second.stuck)
                                        : fmt::format("{} gave no answer", fmt::join(out_.absent, ", "));
+  }
+
+  // The devices by their UUIDs, if the host can do without them.
+  void name_devices(RestartAdvice& advice) {
+    if (!f_.min_gpus || advice.hosts.size() != 1) return;
+    const auto end = f_.ends.find(advice.hosts.front());
+    if (end != f_.ends.end())
+      may_leave_devices_ = leave_out(end->second.gpus, advice, *f_.min_gpus).has_value();
   }
 
   recover::Means means() const {
@@ -99,6 +105,7 @@ class Decider {
     out.spares = static_cast<uint32_t>(spares_.size() - std::min(spares_.size(), needed));
     out.left_ns = f_.left_ns;
     out.chance = f_.chance;
+    out.may_leave_devices = may_leave_devices_;
     return out;
   }
 
@@ -120,6 +127,10 @@ class Decider {
     next.left = f_.limits.retries > used ? f_.limits.retries - used : 0;
     next.hosts = std::move(*hosts);
     next.port = f_.ends.at(next.hosts.front()).port;
+    next.without = f_.plan.without;
+    if (a_.decision.way == recover::Way::kDevices)
+      next.without.insert(next.without.end(), a_.decision.devices.begin(), a_.decision.devices.end());
+    if (a_.decision.probe) out_.services = f_.services;
   }
 
   void stop(std::string why) {
@@ -131,6 +142,7 @@ class Decider {
   AgreedDecision out_;
   Attempt& a_ = out_.attempt;
   std::vector<std::string> spares_;
+  bool may_leave_devices_ = false;
 };
 
 }  // namespace
@@ -140,6 +152,11 @@ bool has_failed(const JointFacts& facts) {
                              [&](const std::string& h) { return !facts.ends.contains(h); }) ||
          std::ranges::any_of(
              facts.ends, [](const auto& one) { return one.second.status != 0 || !one.second.stuck.empty(); });
+}
+
+bool is_interrupted(const JointFacts& facts) {
+  return std::ranges::any_of(
+      facts.ends, [](const auto& one) { return one.second.interrupted && !one.second.ended_by_us; });
 }
 
 AgreedDecision decide_jointly(const JointFacts& facts) { return Decider(facts).decide(); }

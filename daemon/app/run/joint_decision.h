@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/run/attempt_plan.h"
 #include "core/recover/decide.h"
@@ -23,8 +24,11 @@ struct JointFacts {
   recover::Limits limits;
   std::optional<Report> report;       // of all hosts' logs
   bool forbidden = false;             // the user excluded its rule from retries
-  std::optional<int64_t> saved_step;  // of the newest whole checkpoint, -1: its step is unknown; nothing: no
-                                      // checkpoint, or no folder of checkpoints
+  std::optional<int64_t> saved_step;  // of the newest whole checkpoint; -1: there is none, or its step is
+                                      // unknown; nothing: there is no folder of checkpoints
+  TimeNs saved_ns = kNoTime;          // when it was written
+  std::optional<uint32_t> min_gpus;   // of a host; nothing: no attempt leaves out GPUs
+  std::vector<ProbeTarget> services;  // in the lines of the failure
   TimeNs now = kNoTime;               // by the wall clock
   TimeNs left_ns = kNoTime;           // of the allocation
   double chance = 0;                  // -1..1
@@ -32,6 +36,9 @@ struct JointFacts {
 
 // Whether a host failed, did not end or has a stuck process.
 bool has_failed(const JointFacts& facts);
+
+// Whether a signal from outside ended the attempt.
+bool is_interrupted(const JointFacts& facts);
 
 // The caller adds the checkpoint of the next attempt.
 AgreedDecision decide_jointly(const JointFacts& facts);

@@ -30,7 +30,8 @@ struct Launch {
   uint32_t member = 0, members = 1;       // number and count over all hosts
   uint32_t local = 0, local_members = 1;  // number on this host; member 0 starts the daemon
   bool slurm = false;
-  bool continues = false;  // `job` names an earlier run, and goes on in its folder
+  bool shows_life = false;  // its members show life all the time (agreement.h)
+  bool continues = false;   // `job` names an earlier run, and goes on in its folder
 };
 
 // Why a name given by the user is no valid job name, to follow "--job "; empty: valid.

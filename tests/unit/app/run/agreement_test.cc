@@ -63,9 +63,25 @@ BOOST_AUTO_TEST_CASE(a_member_reads_what_each_other_one_wrote_and_only_once) {
   BOOST_TEST(one.write("end", "1").has_value());
   BOOST_TEST(two.write("end", "2").has_value());
   BOOST_TEST(two.write("ready", "no end").has_value());
-  std::map<std::string, std::string> known = one.read_new("end", std::map<std::string, int>());
-  BOOST_TEST((known == std::map<std::string, std::string>{{"n1.a", "1"}, {"n2.end", "2"}}));
+  const auto known = one.read_new("end", std::map<std::string, int>());
+  BOOST_TEST(known.size() == 2);
+  BOOST_TEST(known.at("n1.a").text == "1");
+  BOOST_TEST(known.at("n2.end").text == "2");
+  BOOST_TEST(known.at("n1.a").changed_ns <= known.at("n2.end").changed_ns);  // one clock
   BOOST_TEST(one.read_new("end", known).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_member_that_decides_is_silent_only_as_long_as_it_writes_nothing_new) {
+  const SharedPlace place;
+  Agreement one = place.open("n1"), two = place.open("n2");
+  BOOST_TEST(two.write("decides", "", false).has_value());
+  BOOST_TEST((one.hosts_with("decides") == std::vector<std::string>{"n2"}));
+  BOOST_TEST(one.silence("decides", "n2") == 0);  // watched from now on
+  BOOST_TEST(one.silence("decides", "n2") > 0);
+  BOOST_TEST(two.write("decides", "", false).has_value());
+  BOOST_TEST(one.silence("decides", "n2") == 0);
+  two.withdraw("decides");
+  BOOST_TEST(one.hosts_with("decides").empty());
 }
 
 BOOST_AUTO_TEST_CASE(links_pipes_folders_and_huge_files_are_not_read) {
@@ -138,9 +154,9 @@ BOOST_AUTO_TEST_CASE(members_that_propose_at_once_agree_even_if_one_is_killed) {
     const auto agreed = judge.settled("decision");
     BOOST_REQUIRE(agreed.has_value());
     int winners = 0;
-    for (const auto& [host, text] : judge.read_new("read", std::map<std::string, int>())) {
-      winners += text.ends_with('!');
-      BOOST_TEST(text.starts_with(*agreed));
+    for (const auto& [host, entry] : judge.read_new("read", std::map<std::string, int>())) {
+      winners += entry.text.ends_with('!');
+      BOOST_TEST(entry.text.starts_with(*agreed));
     }
     ++decided;
     victim_won += *agreed == "of n0";

@@ -142,6 +142,39 @@ BOOST_AUTO_TEST_CASE(a_signal_from_outside_ends_the_job_without_a_word) {
   BOOST_TEST(d.attempt.decision.why.empty());
 }
 
+BOOST_AUTO_TEST_CASE(a_host_runs_without_its_failed_gpu_while_enough_remain) {
+  JointFacts f = facts_of(kJointDecisionCases[5]);  // its hardware failed, and there is no spare
+  f.plan.hosts = {"n1", "n2", "n3"};
+  f.report->diagnoses[0].restart.devices = {"GPU 1"};
+  f.ends["n2"].gpus = {"CUDA_VISIBLE_DEVICES", {{"GPU-a", "", ""}, {"GPU-b", "", ""}}, true};
+  BOOST_TEST(!decide_jointly(f).attempt.decision.again);
+  f.min_gpus = 2;
+  BOOST_TEST(!decide_jointly(f).attempt.decision.again);
+  f.min_gpus = 1;
+  const AgreedDecision d = decide_jointly(f);
+  BOOST_TEST(d.attempt.decision.again);
+  BOOST_TEST(fmt::format("{}", fmt::join(d.next.hosts, " ")) == "n1 n2 n3");
+  BOOST_TEST((d.next.without == std::vector<std::string>{"GPU-b"}));
+}
+
+BOOST_AUTO_TEST_CASE(the_next_attempt_waits_for_a_service_that_was_away) {
+  JointFacts f = facts_of(kJointDecisionCases[1]);
+  f.services = {{"hub.example", 443, ""}};
+  BOOST_TEST(decide_jointly(f).services.empty());
+  f.report->diagnoses[0].restart.kind = kLater;
+  const AgreedDecision d = decide_jointly(f);
+  BOOST_TEST(d.attempt.decision.probe);
+  BOOST_TEST((d.services == f.services));
+}
+
+BOOST_AUTO_TEST_CASE(the_first_status_is_by_the_clock_of_the_shared_folder) {
+  JointFacts f = facts_of(kJointDecisionCases[1]);
+  f.ends["n1"] = record("n1", 9);
+  f.ends["n1"].end_ns = 150 * kSecond;  // its clock is late
+  f.ends["n1"].shared_end_ns = 205 * kSecond, f.ends["n2"].shared_end_ns = 200 * kSecond;
+  BOOST_TEST(decide_jointly(f).attempt.status == 7);
+}
+
 BOOST_AUTO_TEST_CASE(a_newer_checkpoint_is_progress_and_the_same_one_is_none) {
   JointFacts f = facts_of(kJointDecisionCases[1]);
   f.plan.resume_step = 10;
