@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "app/run/attempt_json.h"
 #include "cli/attempt_text.h"
 #include "cli/environment.h"
 #include "cli/render.h"

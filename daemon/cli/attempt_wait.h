@@ -1,5 +1,5 @@
-// The wait of `culprit run --retries` for a service that an attempt could not reach. Prints what it waits for.
-// Blocks; one thread: forks.
+// The wait of `culprit run --retries` for a service that an attempt could not reach. Prints what it waits
+// for. Blocks; one thread: forks.
 #pragma once
 
 #include <cstdint>

@@ -76,6 +76,30 @@ std::string some_of(std::vector<std::string> names) {
   return fmt::format("{}{}", fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
+bool give_up(const std::string& why) {
+  report_error(why);
+  return false;
+}
+
+void say_missing(const RetryOptions& o, size_t came, const std::string& folder) {
+  const bool enough = came >= o.nodes;
+  const size_t missing = size_t{o.nodes} + (enough ? o.spares : 0) - came;
+  report_error(fmt::format("waiting for {} of {} {} to come to {}", missing, enough ? o.spares : o.nodes,
+                           enough ? "spares" : "hosts", folder));
+}
+
+void say_waiting(const app::AttemptView& view, uint32_t attempt) {
+  std::vector<std::string> missing;
+  for (const std::string& host : view.hosts)
+    if (!view.ends.contains(host)) missing.push_back(host);
+  const std::string what =
+      view.deciding     ? "the decision of another host"
+      : missing.empty() ? "the decision"
+                        : fmt::format("{} of {} hosts to end: {}", missing.size(), view.hosts.size(),
+                                      some_of(missing));
+  report_error(fmt::format("attempt {}: waiting for {}", attempt, what));
+}
+
 class Member {
  public:
   Member(const RunAgain& again, const RunChoices& choices, const Zone& zone, app::Agreement agreement)
@@ -142,16 +166,9 @@ class Member {
       if (waited >= kJoinWithin && !deciding)
         return give_up(fmt::format("{} of {} hosts came to {} within {}", all.size(), o_.nodes,
                                    run_.folder.path(), format_duration(kJoinWithin)));
-      if (all.size() < wanted && lines.is_due()) say_missing(all.size());
+      if (all.size() < wanted && lines.is_due()) say_missing(o_, all.size(), run_.folder.path());
       if (!pause(kMemberLook)) return false;
     }
-  }
-
-  void say_missing(size_t came) const {
-    const bool enough = came >= o_.nodes;
-    const size_t missing = size_t{o_.nodes} + (enough ? o_.spares : 0) - came;
-    report_error(fmt::format("waiting for {} of {} {} to come to {}", missing, enough ? o_.spares : o_.nodes,
-                             enough ? "spares" : "hosts", run_.folder.path()));
   }
 
   void propose_first(const std::map<std::string, MemberRecord>& all) {
@@ -469,7 +486,7 @@ class Member {
         case WaitStep::kGiveUp:
           return give_up("the hosts came to no decision: each one ends as its own command did");
       }
-      if (!is_spare() && lines.is_due()) say_waiting(view);
+      if (!is_spare() && lines.is_due()) say_waiting(view, plan_.attempt);
       if (!pause_for_end(kMemberLook)) return false;
     }
   }
@@ -483,17 +500,6 @@ class Member {
     if ((view.deciding = another_decides())) return wait_step(view, patience_, turn());
     read_ends(view);
     return wait_step(view, patience_, turn());
-  }
-
-  void say_waiting(const app::AttemptView& view) const {
-    std::vector<std::string> missing;
-    for (const std::string& host : view.hosts)
-      if (!view.ends.contains(host)) missing.push_back(host);
-    const std::string what = view.deciding     ? "the decision of another host"
-                             : missing.empty() ? "the decision"
-                                               : fmt::format("{} of {} hosts to end: {}", missing.size(),
-                                                             view.hosts.size(), some_of(missing));
-    report_error(fmt::format("attempt {}: waiting for {}", plan_.attempt, what));
   }
 
   // The members that ended decide, in the order of their ranks, and then spares.
@@ -651,11 +657,6 @@ class Member {
     const bool failed = !attempts_.empty() && attempts_.back().status != 0;
     if (o_.verdict_exit && failed && !process_.stopped() && verdict_ != 0) return verdict_;
     return ran_ && !is_spare() ? status_ : 0;
-  }
-
-  static bool give_up(const std::string& why) {
-    report_error(why);
-    return false;
   }
 
   // The run is over, for hosts that come later too.

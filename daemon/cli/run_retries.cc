@@ -258,8 +258,8 @@ class Retries {
     if (report) last_report_ = std::move(report), reported_ = attempt.number;
   }
 
-  // The GPUs of this host without those that the advice names; nothing: they are not GPUs of this host, or too
-  // few would remain.
+  // The GPUs of this host without those that the advice names; nothing: they are not GPUs of this host, or
+  // too few would remain.
   std::optional<app::VisibleGpus> gpus_without(RestartAdvice& advice) {
     if (std::ranges::any_of(advice.hosts, [&](const std::string& host) { return host != run_.launch.host; }))
       return std::nullopt;

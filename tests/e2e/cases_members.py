@@ -330,7 +330,8 @@ def members_leave_out_a_gpu_while_enough_remain(context: Context) -> str:
     rows = hosts.ledger()
     need(rows[1]["without"] == ["GPU-00000001-aaaa"] and rows[1]["ran_on"] == ["n1", "n2"], f"{rows}")
     need("got 4 " in hosts.output("n2"), hosts.output("n2"))
-    need("got 3 GPU-00000000-aaaa,GPU-00000002-aaaa,GPU-00000003-aaaa" in hosts.output("n2"), hosts.output("n2"))
+    need("got 3 GPU-00000000-aaaa,GPU-00000002-aaaa,GPU-00000003-aaaa" in hosts.output("n2"),
+         hosts.output("n2"))
     return "without GPU-00000001-aaaa, 3 of 4 remain"
 
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "model/headline.h"
@@ -39,18 +38,6 @@ std::optional<int64_t> last_iteration(const Report& report) {
   for (const Diagnosis& d : report.diagnoses)
     if (d.iteration) out = std::max(out.value_or(-1), *d.iteration);
   return out;
-}
-
-const char* word_of(recover::Progress progress) {
-  switch (progress) {
-    case recover::Progress::kMade:
-      return "made";
-    case recover::Progress::kNone:
-      return "none";
-    case recover::Progress::kUnknown:
-      break;
-  }
-  return "unknown";
 }
 
 }  // namespace
@@ -132,38 +119,6 @@ void add_progress(recover::Failure& failure, int64_t saved, std::optional<int64_
 
 std::optional<int64_t> older_than(std::optional<int64_t> resumed, std::optional<int64_t> fault_at) {
   return resumed && fault_at ? std::min(*resumed, *fault_at) : resumed ? resumed : fault_at;
-}
-
-std::string ledger_line(const Attempt& a) {
-  nlohmann::ordered_json out;
-  const auto number = [](std::optional<int64_t> n) {
-    return n ? nlohmann::ordered_json(*n) : nlohmann::ordered_json(nullptr);
-  };
-  out["attempt"] = a.number;
-  out["begin_ns"] = a.begin_ns;
-  out["end_ns"] = a.end_ns;
-  out["status"] = a.status;
-  out["headline"] = a.headline;
-  out["confidence"] = a.confidence ? nlohmann::ordered_json(*a.confidence) : nlohmann::ordered_json(nullptr);
-  out["root"] = a.failure.root;
-  out["restart"] = to_string(a.failure.advice.kind);
-  out["hang"] = a.failure.hang;
-  out["hosts"] = a.failure.advice.hosts;
-  out["devices"] = a.failure.advice.devices;
-  out["ran_on"] = a.failure.ran_on;
-  out["resume"] = a.resume;
-  out["without"] = a.without;
-  out["from"] = number(a.from);
-  out["to"] = number(a.to);
-  out["progress"] = word_of(a.failure.progress);
-  out["again"] = a.decision.again;
-  out["why"] = a.decision.why;
-  out["lost_ns"] = a.lost_ns;
-  if (a.failure.preempted) out["preempted"] = true;
-  if (!a.leaves_out.empty()) out["leaves_out"] = a.leaves_out;
-  if (!a.job.empty()) out["job"] = a.job;
-  if (!a.successor.empty()) out["successor"] = a.successor;
-  return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 int verdict_code(const recover::Failure& failure, const recover::Decision& decision) {

@@ -1,5 +1,5 @@
-// One attempt of `culprit run --retries`: its command and environment, the failure according to its report,
-// and its line in attempts.jsonl (daemon/docs/formats.md). Pure; any thread.
+// One attempt of `culprit run --retries`: its command and environment, and the failure according to its
+// report. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -55,20 +55,17 @@ std::vector<std::string> attempt_variables(uint32_t number, uint32_t left, const
 recover::Failure failure_of(const std::optional<Report>& report, const std::string& host,
                             std::optional<int64_t> best);
 
-// Sets what the report of a failed attempt says: its failure, headline, confidence and last iteration. Times of
-// the attempt must be set.
+// Sets what the report of a failed attempt says: its failure, headline, confidence and last iteration. The
+// attempt's times must be set.
 void judge(Attempt& attempt, const std::optional<Report>& report, const std::string& host,
            std::optional<int64_t> best);
 
-// Sets the progress by checkpoints, where iterations say nothing. `saved`: step of the newest whole checkpoint;
+// Sets the progress by checkpoints, where iterations say nothing. `saved`: step of the newest whole one;
 // -1: there is none, or its step is unknown. `resumed`: of the checkpoint that the attempt resumed.
 void add_progress(recover::Failure& failure, int64_t saved, std::optional<int64_t> resumed);
 
 // The step that an older checkpoint lies before: the one that was used, and the fault's; nothing: any.
 std::optional<int64_t> older_than(std::optional<int64_t> resumed, std::optional<int64_t> fault_at);
-
-// One line of JSON with its newline.
-std::string ledger_line(const Attempt& attempt);
 
 // The exit code for a scheduler that only counts failures; 0: use the command's own code.
 int verdict_code(const recover::Failure& failure, const recover::Decision& decision);

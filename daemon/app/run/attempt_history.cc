@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "app/run/attempt_json.h"
 #include "base/text.h"
 
 namespace culprit::app {

@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "app/run/attempt_json.h"
 #include "app/run/launch.h"
+#include "app/run/record_fields.h"
 #include "base/text.h"
 #include "model/json_text.h"
 
@@ -18,147 +20,23 @@ using json = nlohmann::json;
 // Members learn of their command's end, and write of it, at times that differ by less.
 constexpr TimeNs kClearlyBefore = kNsPerSecond;
 constexpr TimeNs kLongestDecider = 10 * kNsPerSecond;  // a beat each second, seen by NFS within five
-constexpr size_t kRecordTextBytes = 64 * 1024;
-constexpr Restart kRestarts[] = {Restart::kNever,     Restart::kSame,  Restart::kLater,
-                                 Restart::kElsewhere, Restart::kOlder, Restart::kUnknown};
-
 json number_or_null(std::optional<int64_t> n) { return n ? json(*n) : json(nullptr); }
 
 std::string text_of(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-// Reads fields of one object; remembers the first wrong one.
-class Fields {
- public:
-  explicit Fields(const json& object) : object_(object) {
-    if (!object.is_object()) wrong_ = "no object";
-  }
-
-  template <class T>
-  void number(const char* name, T& out, int64_t least, int64_t most) {
-    const json* value = find(name);
-    if (!value) return;
-    if (!value->is_number_integer()) return refuse(name);
-    const auto n = value->get<int64_t>();
-    if (n < least || n > most) return refuse(name);
-    out = static_cast<T>(n);
-  }
-  void time(const char* name, TimeNs& out) { number(name, out, INT64_MIN, INT64_MAX); }
-  void optional(const char* name, std::optional<int64_t>& out) {
-    const json* value = find(name);
-    if (!value || value->is_null()) return;
-    if (!value->is_number_integer()) return refuse(name);
-    out = value->get<int64_t>();
-  }
-  void share(const char* name, std::optional<double>& out) {
-    const json* value = find(name);
-    if (!value || value->is_null()) return;
-    if (!value->is_number() || value->get<double>() < 0 || value->get<double>() > 1) return refuse(name);
-    out = value->get<double>();
-  }
-  void boolean(const char* name, bool& out) {
-    const json* value = find(name);
-    if (!value) return;
-    if (!value->is_boolean()) return refuse(name);
-    out = value->get<bool>();
-  }
-  void text(const char* name, std::string& out, size_t most = kRecordTextBytes) {
-    const json* value = find(name);
-    if (!value) return;
-    if (!value->is_string() || value->get_ref<const std::string&>().size() > most) return refuse(name);
-    out = value->get<std::string>();
-  }
-  void texts(const char* name, std::vector<std::string>& out) {
-    const json* value = find(name);
-    if (!value) return;
-    if (!value->is_array() || value->size() > kHostsMost) return refuse(name);
-    for (const json& one : *value) {
-      if (!one.is_string() || one.get_ref<const std::string&>().size() > kRecordTextBytes)
-        return refuse(name);
-      out.push_back(one.get<std::string>());
-    }
-  }
-  void host(const char* name, std::string& out) {
-    text(name, out);
-    if (!check_run_name(out).empty()) refuse(name);
-  }
-  void hosts(const char* name, std::vector<std::string>& out) {
-    texts(name, out);
-    for (const std::string& host : out)
-      if (!check_run_name(host).empty()) refuse(name);
-    if (std::set<std::string>(out.begin(), out.end()).size() != out.size()) refuse(name);
-  }
-  // Calls `each` with every object of a list, which may be absent.
-  template <class Each>
-  void objects(const char* name, size_t most, Each each) {
-    const json* value = find(name);
-    if (!value) return;
-    if (!value->is_array() || value->size() > most) return refuse(name);
-    for (const json& one : *value) {
-      Fields inner(one);
-      each(inner);
-      join(inner);
-    }
-  }
-  json object(const char* name) {
-    const json* value = find(name);
-    if (value && value->is_object()) return *value;
-    refuse(name);
-    return json::object();
-  }
-  void join(const Fields& inner) {
-    if (wrong_.empty()) wrong_ = inner.wrong_;
-  }
-  void refuse(const char* name) {
-    if (wrong_.empty()) wrong_ = std::string(name) + " is not valid";
-  }
-  Status result() const { return wrong_.empty() ? Status() : fail(ErrorCode::kInvalid, wrong_); }
-
- private:
-  const json* find(const char* name) const {
-    if (!object_.is_object()) return nullptr;
-    const auto at = object_.find(name);
-    return at == object_.end() ? nullptr : &*at;
-  }
-
-  const json& object_;
-  std::string wrong_;
-};
-
+// What the attempt's line does not have.
 json json_of(const recover::Failure& f) {
-  return {{"root", f.root},
-          {"restart", std::string(to_string(f.advice.kind))},
-          {"sure", f.advice.sure},
-          {"hosts", f.advice.hosts},
-          {"devices", f.advice.devices},
-          {"hang", f.hang},
-          {"preempted", f.preempted},
-          {"ran_on", f.ran_on},
+  return {{"sure", f.advice.sure},
           {"first_to_fail", f.first_to_fail},
-          {"progress", static_cast<int>(f.progress)},
-          {"iteration", number_or_null(f.iteration)},
-          {"begin_ns", f.begin_ns},
-          {"end_ns", f.end_ns}};
+          {"iteration", number_or_null(f.iteration)}};
 }
 
 void read(Fields& f, recover::Failure& out) {
-  std::string restart;
-  f.text("root", out.root);
-  f.text("restart", restart);
-  for (const Restart kind : kRestarts)
-    if (to_string(kind) == restart) out.advice.kind = kind;
   f.boolean("sure", out.advice.sure);
-  f.hosts("hosts", out.advice.hosts);
-  f.texts("devices", out.advice.devices);
-  f.boolean("hang", out.hang);
-  f.boolean("preempted", out.preempted);
-  f.hosts("ran_on", out.ran_on);
   f.text("first_to_fail", out.first_to_fail);
-  f.number("progress", out.progress, 0, static_cast<int>(recover::Progress::kUnknown));
   f.optional("iteration", out.iteration);
-  f.time("begin_ns", out.begin_ns);
-  f.time("end_ns", out.end_ns);
 }
 
 json json_of(const recover::Decision& d) {
@@ -178,9 +56,8 @@ void read(Fields& f, recover::Decision& out) {
 }
 
 json json_of(const AttemptPlan& p) {
-  return {{"attempt", p.attempt}, {"left", p.left},
-          {"hosts", p.hosts},     {"port", p.port},
-          {"resume", p.resume},   {"resume_step", number_or_null(p.resume_step)},
+  return {{"attempt", p.attempt}, {"left", p.left},     {"hosts", p.hosts},
+          {"port", p.port},       {"resume", p.resume}, {"resume_step", number_or_null(p.resume_step)},
           {"without", p.without}};
 }
 
@@ -269,26 +146,15 @@ Result<MemberRecord> member_record(std::string_view text) {
 }
 
 std::string to_json(const AgreedDecision& d) {
-  const Attempt& a = d.attempt;
-  return text_of({{"by", d.by},
-                  {"attempt", a.number},
-                  {"begin_ns", a.begin_ns},
-                  {"end_ns", a.end_ns},
-                  {"status", a.status},
-                  {"headline", a.headline},
-                  {"confidence", a.confidence ? json(*a.confidence) : json(nullptr)},
-                  {"lost_ns", a.lost_ns},
-                  {"leaves_out", a.leaves_out},
-                  {"without", a.without},
-                  {"resume", a.resume},
-                  {"from", number_or_null(a.from)},
-                  {"to", number_or_null(a.to)},
-                  {"failure", json_of(a.failure)},
-                  {"decision", json_of(a.decision)},
-                  {"absent", d.absent},
-                  {"interrupted", d.interrupted},
-                  {"next", json_of(d.next)},
-                  {"services", json_of(d.services)}});
+  json out = json::parse(ledger_line(d.attempt));
+  out["by"] = d.by;
+  out["failure"] = json_of(d.attempt.failure);
+  out["decision"] = json_of(d.attempt.decision);
+  out["absent"] = d.absent;
+  out["interrupted"] = d.interrupted;
+  out["next"] = json_of(d.next);
+  out["services"] = json_of(d.services);
+  return text_of(out);
 }
 
 Result<AgreedDecision> agreed_decision(std::string_view text) {
@@ -296,21 +162,10 @@ Result<AgreedDecision> agreed_decision(std::string_view text) {
   Fields f(object);
   AgreedDecision out;
   Attempt& a = out.attempt;
+  read_attempt(f, a);
   f.host("by", out.by);
-  f.number("attempt", a.number, 0, UINT32_MAX);
-  f.time("begin_ns", a.begin_ns);
-  f.time("end_ns", a.end_ns);
-  f.number("status", a.status, 0, 255);
-  f.text("headline", a.headline);
-  f.share("confidence", a.confidence);
-  f.time("lost_ns", a.lost_ns);
-  f.hosts("leaves_out", a.leaves_out);
-  f.text("resume", a.resume);
-  f.optional("from", a.from);
-  f.optional("to", a.to);
   f.hosts("absent", out.absent);
   f.boolean("interrupted", out.interrupted);
-  f.texts("without", a.without);
   f.objects("services", kServicesMost, [&](Fields& one) {
     ProbeTarget& service = out.services.emplace_back();
     one.text("host", service.host);
@@ -320,6 +175,7 @@ Result<AgreedDecision> agreed_decision(std::string_view text) {
   const json failure = f.object("failure"), decision = f.object("decision"), next = f.object("next");
   Fields of_failure(failure), of_decision(decision), of_next(next);
   read(of_failure, a.failure);
+  a.decision = {};
   read(of_decision, a.decision);
   read(of_next, out.next);
   for (const Fields* inner : {&of_failure, &of_decision, &of_next}) f.join(*inner);

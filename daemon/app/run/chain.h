@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/run/attempt.h"
+#include "app/run/attempt_json.h"
 #include "app/run/launch.h"
 
 namespace culprit::app {
@@ -32,9 +33,6 @@ std::vector<std::string> handover_variables(const Handover& handover,
                                             const std::vector<std::string>& command);
 // What a predecessor handed over to this command; nothing: there is none.
 std::optional<Handover> handover_of(const std::vector<std::string>& command, const Lookup& variable);
-
-// The attempts of an attempts.jsonl; lines that are none are left out.
-std::vector<Attempt> attempts_of(std::string_view lines);
 
 // Whether job `id` of Slurm goes on after these attempts: it is their successor, or was requeued.
 bool goes_on(const std::vector<Attempt>& attempts, std::string_view id);

@@ -34,8 +34,9 @@ VisibleGpus visible_gpus(const Lookup& variable, const std::string& root = "/");
 // not one of these devices.
 std::optional<VisibleGpus> without(const VisibleGpus& visible, const std::vector<std::string>& names);
 
-// The GPUs that remain without those that the advice names. Nothing: they are none of `visible`, or fewer than
-// `least` would remain. The advice gets their UUIDs, since numbers change with each device that is left out.
+// The GPUs that remain without those that the advice names. Nothing: they are none of `visible`, or fewer
+// than `least` would remain. The advice gets their UUIDs, since numbers change with each device that
+// is left out.
 std::optional<VisibleGpus> leave_out(const VisibleGpus& visible, RestartAdvice& advice, uint32_t least);
 
 bool contains(const VisibleGpus& visible, const Gpu& gpu);

@@ -14,7 +14,7 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kMembersSeen = 100'000;
+constexpr size_t kSignsSeen = 100'000;
 constexpr size_t kAttemptsSeen = 10'000;
 constexpr size_t kNewestAttempts = 2;  // members pass from one attempt to the next one at different times
 // After a silence of so long the members of a run count each other as lost.
@@ -47,7 +47,7 @@ std::vector<uint32_t> newest_attempts(const HeldFolder& agreement) {
 bool holds_lock(const HeldFolder& run) {
   const auto members = run.enter("members");
   if (!members) return false;
-  return std::ranges::any_of(members->names(kMembersSeen), [&](const std::string& name) {
+  return std::ranges::any_of(members->names(kSignsSeen), [&](const std::string& name) {
     if (!is_lock(name)) return false;
     const auto lock = members->open_file(name, O_RDWR);
     return !lock || ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0;
@@ -61,7 +61,7 @@ EarlierRun::Sign EarlierRun::newest_sign() const {
   for (const uint32_t number : newest_attempts(*agreement)) {
     const auto attempt = agreement->enter(fmt::format("attempt-{}", number));
     if (!attempt) continue;
-    for (const std::string& name : attempt->names(kMembersSeen)) {
+    for (const std::string& name : attempt->names(kSignsSeen)) {
       struct stat info {};
       if (name.starts_with("alive.") &&
           ::fstatat(attempt->descriptor(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0)
@@ -86,7 +86,7 @@ std::optional<TimeNs> EarlierRun::age_of(const Sign& sign) const {
 
 EarlierRun::State EarlierRun::look(TimeNs now) {
   const auto members = run_.enter("members");
-  if (!members || std::ranges::none_of(members->names(kMembersSeen), is_lock)) return State::kActive;
+  if (!members || std::ranges::none_of(members->names(kSignsSeen), is_lock)) return State::kActive;
   if (holds_lock(run_)) return State::kActive;
   const Sign sign = newest_sign();
   if (since_ == kNoTime) {

@@ -19,7 +19,7 @@ namespace culprit::app {
 namespace {
 
 constexpr size_t kScriptBytes = 8 << 20;  // Slurm's own limit is 4 MiB
-constexpr size_t kNodesMost = 100'000, kOptionBytes = 64 << 10, kLineBytes = 2 << 20;
+constexpr size_t kNodesMost = 100'000, kOptionBytes = 64 << 10, kSlurmLineBytes = 2 << 20;
 constexpr int kAncestorsMost = 64;
 constexpr int64_t kSecondsMost = int64_t{1} << 33;
 
@@ -103,7 +103,7 @@ std::optional<std::vector<std::string>> arguments_above() {
   pid_t pid = ::getppid();
   for (int i = 0; i < kAncestorsMost && pid > 1; ++i) {
     std::ifstream line(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
-    std::string text(kLineBytes, '\0');
+    std::string text(kSlurmLineBytes, '\0');
     line.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<size_t>(line.gcount()));
     if (auto found = script_arguments(text)) return found;

@@ -1,4 +1,5 @@
 #include "app/run/attempt.h"
+#include "app/run/attempt_json.h"
 
 #include <fmt/ranges.h>
 
