@@ -90,7 +90,9 @@ void Actions::changed(ActionRecord& record, ActionState state, std::string_view 
 
 const ActionRecord* Actions::settle(const ActionResult& result) {
   const auto at = by_op_.find(result.op);
-  if (at == by_op_.end() || at->second.state != ActionState::kReserved) return nullptr;
+  if (at == by_op_.end()) return nullptr;
+  const ActionState now = at->second.state;
+  if (now != ActionState::kReserved && now != ActionState::kAmbiguous) return nullptr;
   // An executor that answers "reserved" or "undone" gave no result.
   const bool is_result = result.state != ActionState::kReserved && result.state != ActionState::kUndone;
   changed(at->second, is_result ? result.state : ActionState::kAmbiguous, result.detail, result.at_ns);
@@ -310,6 +312,14 @@ std::string Machines::again(const std::string& host, TimeNs window, TimeNs now) 
   if (times - 2 < std::size(kOrdinals))
     return fmt::format("{}: {} time in {} days", host, kOrdinals[times - 2], days);
   return fmt::format("{}: {} times in {} days", host, times, days);
+}
+
+void Machines::prune(TimeNs now) {
+  constexpr TimeNs kLongest = 7LL * 24 * 3600 * kNsPerSecond;
+  std::erase_if(suspicions_, [&](const auto& one) { return !within(one.second.back(), kLongest, now); });
+  for (auto& [root, hosts] : causes_)
+    std::erase_if(hosts, [&](const auto& one) { return !within(one.second, kLongest, now); });
+  std::erase_if(causes_, [](const auto& one) { return one.second.empty(); });
 }
 
 void Machines::load(MachineRecord record) {

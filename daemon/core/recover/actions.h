@@ -35,14 +35,14 @@ struct ReadBack {
 
 class Actions {
  public:
-  // Rows are forgotten here after so long; the store keeps its own (RECOVER: 400 days).
+  // Rows are forgotten here after so long; the store keeps them as long.
   static constexpr TimeNs kRetention = 400LL * 24 * 3600 * kNsPerSecond;
   // A reserved action that is older is abandoned after a restart.
   static constexpr TimeNs kRepeatWithin = 60 * kNsPerSecond;
 
   // Reserves an action and fills in order.op. False: it was reserved before, whatever came of it.
   bool reserve(ActionRecord& record, TimeNs now);
-  // Takes a result. Null: the op is unknown, or it is settled already.
+  // Takes a result; one that comes after all may replace "ambiguous". Null: the op is unknown or settled.
   const ActionRecord* settle(const ActionResult& result);
   // Ends open actions of a decision: superseded by another actor, or abandoned. Returns their ops.
   std::vector<std::string> close(std::string_view decision, ActionState state, std::string_view detail,
@@ -98,6 +98,8 @@ class Machines {
   // "node-3: third time in 7 days"; empty: the first time.
   std::string again(const std::string& host, TimeNs window, TimeNs now) const;
 
+  // Forgets suspicions and causes beyond the policy's windows; the rows stay.
+  void prune(TimeNs now);
   void load(MachineRecord record);
   std::vector<MachineRecord> drain();  // rows that changed since the last call
 

@@ -98,7 +98,7 @@ std::optional<JobView> Controller::view(const std::string& key) const {
   out.advice = j.treatment.restart;
   out.asks = j.asks_until_ns != kNoTime;
   out.hosts = j.attempt.hosts;
-  out.excluded.assign(j.excluded.begin(), j.excluded.end());
+  out.excluded = impl_->excluded_of(j);
   return out;
 }
 

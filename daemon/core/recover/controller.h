@@ -60,7 +60,7 @@ struct AttemptStarted {
 struct JobMeans {
   ScheduledJob job;
   Means means;                       // may_requeue false: the job cannot be started again by us
-  std::optional<uint32_t> eligible;  // hosts up and not excluded; nullopt: unknown
+  std::optional<uint32_t> eligible;  // hosts up, not isolated, not excluded for this job; nullopt: unknown
   uint32_t needed = 0;               // hosts of an attempt; 0: as the last one
   std::optional<bool> checkpoint;    // a whole checkpoint exists; nullopt: unknown
   bool pending = false;              // the scheduler waits for resources
@@ -108,6 +108,8 @@ struct HostSeen {
   std::string op;    // our mark on it; empty: none
   std::string by;    // who put it out, or returned it; empty: unknown
   std::string partition;
+  // When the reading began; kNoTime: now. A reading from before the isolation is no news.
+  TimeNs read_ns = kNoTime;
 };
 enum class CheckAnswer : uint8_t { kPassed, kFailed, kNoAnswer };
 // A node check's result, asked for or not.

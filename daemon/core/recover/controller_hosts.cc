@@ -51,6 +51,7 @@ void Controller::Impl::settle_return(const ActionRecord& record, const ActionRes
   guard.returned(host, now);
   group_hosts.erase(host);
   hosts[host].out = false;
+  include_host(host);
 }
 
 void Controller::Impl::take(const HostSeen& in) {
@@ -60,7 +61,16 @@ void Controller::Impl::take(const HostSeen& in) {
   known.op = in.op;
   known.by = in.by;
   if (!in.partition.empty()) known.partition = in.partition;
-  reconcile(in.host, was);
+  if (was.out && !in.out) include_host(in.host);
+  const MachineRecord* machine = machines.find(in.host);
+  const bool is_old = machine != nullptr && machine->isolated_ns != kNoTime &&
+                      machine->isolated_ns >= (in.read_ns == kNoTime ? now : in.read_ns);
+  if (!is_old) reconcile(in.host, was);
+}
+
+// A host that is back is left out for no job any more.
+void Controller::Impl::include_host(const std::string& host) {
+  for (auto& [key, j] : jobs) j.excluded.erase(host);
 }
 
 // Memory follows the real state, whoever changed it.

@@ -41,7 +41,8 @@ struct ControlledJob {
   uint32_t slow_times = 0;
 
   std::optional<JobMeans> means;
-  std::set<std::string> excluded;  // by all decisions so far
+  std::map<std::string, TimeNs> excluded;  // hosts, with the time of the decision
+  uint32_t regained = 0;                   // exclusions that ended since `means` came
 
   // The decision that is open, or the latest one.
   std::string decision;
@@ -91,7 +92,7 @@ struct Controller::Impl {
   std::set<std::string> changed_attempts;
   std::map<std::string, AttemptRecord> attempts_out;
   std::vector<Order> out;
-  TimeNs now = kNoTime;
+  TimeNs now = kNoTime, pruned_ns = kNoTime;
 
   // controller_inputs.cc
   void take(const ControllerOptions& in);
@@ -120,6 +121,7 @@ struct Controller::Impl {
   void settle_isolation(const ActionRecord& record, const ActionResult& result);
   void settle_return(const ActionRecord& record, const ActionResult& result);
   void reconcile(const std::string& host, const ControlledHost& was);
+  void include_host(const std::string& host);
   void offer_return(const std::string& host, std::string_view why);
   void order_return(const std::string& host, const std::string& decision, const std::string& by);
   void answer_return(const std::string& decision, bool approved, const std::string& by);
@@ -141,6 +143,7 @@ struct Controller::Impl {
   Means means_of(const ControlledJob& j) const;
   Decision preview(const ControlledJob& j) const;
   void enter(ControlledJob& j, JobState state, std::deque<JobEvidence>& more);
+  void give_up_waiting(ControlledJob& j);
   void carry_out(ControlledJob& j, DoSet what, JobEvidence evidence);
   void open_decision(ControlledJob& j, DoSet what);
   void close_decision(ControlledJob& j, ActionState state, std::string_view detail);
@@ -151,6 +154,8 @@ struct Controller::Impl {
   void isolate_hosts(ControlledJob& j);
   void check_hosts(ControlledJob& j);
   void exclude_hosts(ControlledJob& j);
+  std::vector<std::string> excluded_of(const ControlledJob& j) const;
+  bool has_hosts(const ControlledJob& j) const;
   std::string decided_sentence(const ControlledJob& j) const;
 
   void note(NoteKind kind, const ControlledJob* j, std::string text,

@@ -67,7 +67,7 @@ ControlledJob* Controller::Impl::find(const ScheduledJob& job) {
 void Controller::Impl::save_attempt(const ControlledJob& j) {
   if (j.attempt.attempt == 0) return;
   AttemptRecord record = j.attempt;
-  record.excluded.assign(j.excluded.begin(), j.excluded.end());
+  record.excluded = excluded_of(j);
   if (record.end_ns != kNoTime && !record.decision.empty()) {
     const Loss loss = loss_of(record, nullptr);
     record.lost_s = loss.stalled_s + loss.redone_s;
@@ -135,6 +135,8 @@ void Controller::Impl::take(const AttemptStarted& in) {
   j.alive = j.runs = true;
   save_attempt(j);
   if (is_new) return;
+  if (j.state == JobState::kVerify)  // the scheduler took its time
+    j.limit_ns = now + limit_of(JobState::kVerify, options.bounds, j.start_took_ns);
   if (acts_before_start(j.state) || j.state == JobState::kHeld)
     return apply(j, JobEvidence::kStartedByOthers);
   if (j.state == JobState::kSuspect || j.state == JobState::kDone) {
@@ -145,7 +147,10 @@ void Controller::Impl::take(const AttemptStarted& in) {
 }
 
 void Controller::Impl::take(const JobMeans& in) {
-  if (ControlledJob* j = find(in.job)) j->means = in;
+  ControlledJob* j = find(in.job);
+  if (j == nullptr) return;
+  j->means = in;
+  j->regained = 0;
 }
 
 void Controller::Impl::take(const VerdictSeen& in) {
@@ -323,6 +328,11 @@ void Controller::Impl::take(const BreakerReset& in) {
 }
 
 void Controller::Impl::fire_limits() {
+  if (pruned_ns == kNoTime || now - pruned_ns >= 24 * 3600 * kNsPerSecond) {
+    actions.prune(now);
+    machines.prune(now);
+    pruned_ns = now;
+  }
   std::vector<std::string> forgotten;
   for (auto& [key, j] : jobs) {
     if (j.asks_until_ns != kNoTime && now >= j.asks_until_ns) {

@@ -98,6 +98,7 @@ void Controller::Impl::restore_attempt(const AttemptRecord& record) {
   j.key = key_of(record.job);
   j.job = record.job;
   key_by_id[record.job.scheduler + "/" + record.job.id] = j.key;
+  const TimeNs last_ns = record.end_ns != kNoTime ? record.end_ns : record.begin_ns;
   const bool beyond = record.progress_to && (!j.best || *record.progress_to > *j.best);
   if (beyond) j.best = record.progress_to;
   j.latest = record.progress_to;
@@ -105,7 +106,7 @@ void Controller::Impl::restore_attempt(const AttemptRecord& record) {
   if (record.first_step_ns != kNoTime && record.begin_ns != kNoTime)
     j.start_took_ns = record.first_step_ns - record.begin_ns;
   j.attempt = record;
-  j.excluded.insert(record.excluded.begin(), record.excluded.end());
+  for (const std::string& host : record.excluded) j.excluded[host] = last_ns;
   j.decision = record.decision;
   j.since_ns = now;
   j.counted = record.end_ns != kNoTime && !record.decision.empty();
@@ -159,13 +160,13 @@ void Controller::Impl::restore_decision(ControlledJob& j, const std::vector<Acti
   j.decision_attempt = newest->attempt;
   j.decision_root = newest->root;
   j.open = true;
-  j.excluded.insert(newest->order.excluded.begin(), newest->order.excluded.end());
+  for (const std::string& host : newest->order.excluded) j.excluded[host] = newest->reserved_ns;
   if (newest->by != "culprit") j.approved_by = newest->by;
   j.waits.clear();
   j.failed = false;
   for (const ActionRecord* record : actions.of(j.decision)) {
     const OrderKind kind = record->order.kind;
-    if (record->order.kind == OrderKind::kIsolate) j.excluded.insert(record->order.target);
+    if (record->order.kind == OrderKind::kIsolate) j.excluded[record->order.target] = record->reserved_ns;
     const bool sent = std::ranges::any_of(again, [&](const auto& o) { return o.op == record->order.op; });
     if (kind == newest->order.kind && sent) j.waits.insert(record->order.op);
     j.failed = j.failed || (kind == newest->order.kind && !sent && record->state != ActionState::kDone);

@@ -205,10 +205,8 @@ Facts Controller::Impl::facts_of(ControlledJob& j) {
   f.checks = j.treatment.check_first && !guard.check(j.partition);
   f.again = next_attempt.again;
   if (j.means) {
-    const size_t needed = j.means->needed != 0 ? j.means->needed : j.attempt.hosts.size();
-    const bool no_host = j.means->eligible && *j.means->eligible < needed;
     const bool no_checkpoint = next_attempt.older && j.means->checkpoint && !*j.means->checkpoint;
-    f.placeable = !no_host && !no_checkpoint;
+    f.placeable = has_hosts(j) && !no_checkpoint;
     f.pending = j.means->pending;
   }
   f.waiting = j.wait_until_ns != kNoTime && now < j.wait_until_ns;
@@ -249,6 +247,7 @@ void Controller::Impl::apply(ControlledJob& j, JobEvidence first) {
     }
     if (t.what.has(Do::kNote) && !(t.next == JobState::kHeld && j.state != t.next))
       note(NoteKind::kRecord, &j, std::string(t.why));
+    if (evidence == JobEvidence::kLimit && t.next != j.state) give_up_waiting(j);
     carry_out(j, t.what, evidence);
     if (t.next != j.state) {
       if (t.next == JobState::kHeld)
@@ -263,6 +262,19 @@ void Controller::Impl::apply(ControlledJob& j, JobEvidence first) {
     if (evidence == JobEvidence::kFailed && j.state == JobState::kSuspect)
       j.limit_ns = std::min(j.limit_ns, now + options.bounds.verdict_ns);
   }
+}
+
+// No answer in time: ambiguous, so it counts and is not repeated.
+void Controller::Impl::give_up_waiting(ControlledJob& j) {
+  for (const std::string& op : j.waits) {
+    ActionResult none;
+    none.op = op;
+    none.state = ActionState::kAmbiguous;
+    none.detail = "no answer in time";
+    none.at_ns = now;
+    if (const ActionRecord* record = actions.settle(none)) guard.end(record->order.target, op);
+  }
+  j.waits.clear();
 }
 
 void Controller::Impl::enter(ControlledJob& j, JobState state, std::deque<JobEvidence>& more) {
@@ -442,7 +454,8 @@ ActionOrder Controller::Impl::order_of(const ControlledJob& j, OrderKind kind,
   order.target = target;
   order.op = op_of(order.decision, kind, target);
   order.job = j.job;
-  std::set<std::string> without = j.excluded;
+  const std::vector<std::string> before = excluded_of(j);
+  std::set<std::string> without(before.begin(), before.end());
   const bool exclude = j.treatment.machine != Machine::kNone && j.treatment.machine != Machine::kSuspect &&
                        j.treatment.machine != Machine::kCheck;
   if (exclude) without.insert(j.treatment.hosts.begin(), j.treatment.hosts.end());
@@ -505,7 +518,34 @@ void Controller::Impl::check_hosts(ControlledJob& j) {
 
 void Controller::Impl::exclude_hosts(ControlledJob& j) {
   const ActionOrder order = order_of(j, OrderKind::kRunAgain, j.job.id);
-  j.excluded.insert(order.excluded.begin(), order.excluded.end());
+  for (const std::string& host : order.excluded) j.excluded.try_emplace(host, now);
+  std::set<std::string> of_this(j.treatment.hosts.begin(), j.treatment.hosts.end());
+  of_this.insert(j.treatment.restart.hosts.begin(), j.treatment.restart.hosts.end());
+  of_this.insert(j.next.hosts.begin(), j.next.hosts.end());
+  for (const std::string& host : of_this)
+    if (const auto at = j.excluded.find(host); at != j.excluded.end()) at->second = now;
+  std::erase_if(j.excluded, [&](const auto& one) { return now - one.second >= options.policy.exclude_ns; });
+  if (has_hosts(j)) return;
+  // Too few hosts are left: exclusions of earlier decisions end, so that the job is not held for ever.
+  const size_t ended =
+      std::erase_if(j.excluded, [&](const auto& one) { return !of_this.contains(one.first); });
+  j.regained += static_cast<uint32_t>(ended);
+  if (ended > 0)
+    note(NoteKind::kRecord, &j,
+         fmt::format("too few hosts: {} of earlier decisions may run the job again", counted(ended, "host")));
+}
+
+std::vector<std::string> Controller::Impl::excluded_of(const ControlledJob& j) const {
+  std::vector<std::string> names;
+  for (const auto& [host, at] : j.excluded)
+    if (now - at < options.policy.exclude_ns) names.push_back(host);
+  return names;
+}
+
+bool Controller::Impl::has_hosts(const ControlledJob& j) const {
+  if (!j.means || !j.means->eligible) return true;
+  const size_t needed = j.means->needed != 0 ? j.means->needed : j.attempt.hosts.size();
+  return *j.means->eligible + j.regained >= needed;
 }
 
 }  // namespace culprit::recover

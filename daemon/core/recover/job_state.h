@@ -122,7 +122,7 @@ struct Transition {
 
 Transition next(JobState state, JobEvidence evidence, const Facts& facts);
 
-// Limits of the states. RECOVER's table gives them; chosen where nothing else is written.
+// Limits of the states, as daemon/docs/recover.md has them; "chosen" marks a number without a source.
 struct Bounds {
   TimeNs suspect_ns = 600 * kNsPerSecond;
   TimeNs stop_ns = 20 * kNsPerSecond;    // capture 10 s, SIGTERM 5 s, SIGKILL
