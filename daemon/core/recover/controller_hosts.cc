@@ -8,7 +8,7 @@
 
 namespace culprit::recover {
 
-void Controller::Impl::settle_isolation(const ActionRecord& record, const ActionResult& result) {
+void HostSteps::settle_isolation(const ActionRecord& record, const ActionResult& result) {
   const std::string& host = record.order.target;
   switch (record.state) {
     case ActionState::kDone: {
@@ -38,7 +38,7 @@ void Controller::Impl::settle_isolation(const ActionRecord& record, const Action
     note(NoteKind::kRecord, nullptr, fmt::format("{} was not isolated, and no reason was given", host));
 }
 
-void Controller::Impl::settle_return(const ActionRecord& record, const ActionResult& result) {
+void HostSteps::settle_return(const ActionRecord& record, const ActionResult& result) {
   const std::string& host = record.order.target;
   note(NoteKind::kResult, nullptr,
        fmt::format("return {}: {}{}{}", host, to_string(record.state), result.detail.empty() ? "" : ", ",
@@ -54,7 +54,7 @@ void Controller::Impl::settle_return(const ActionRecord& record, const ActionRes
   include_host(host);
 }
 
-void Controller::Impl::take(const HostSeen& in) {
+void HostSteps::take(const HostSeen& in) {
   ControlledHost& known = hosts[in.host];
   const ControlledHost was = known;
   known.out = in.out;
@@ -69,12 +69,12 @@ void Controller::Impl::take(const HostSeen& in) {
 }
 
 // A host that is back is left out for no job any more.
-void Controller::Impl::include_host(const std::string& host) {
+void HostSteps::include_host(const std::string& host) {
   for (auto& [key, j] : jobs) j.excluded.erase(host);
 }
 
-// Memory follows the real state, whoever changed it.
-void Controller::Impl::reconcile(const std::string& host, const ControlledHost& was) {
+// Memory follows the real state, also where another actor changed it.
+void HostSteps::reconcile(const std::string& host, const ControlledHost& was) {
   const ControlledHost& seen = hosts[host];
   const MachineRecord* machine = machines.find(host);
   const std::string ours = machine == nullptr ? std::string() : machine->op;
@@ -115,7 +115,7 @@ void Controller::Impl::reconcile(const std::string& host, const ControlledHost& 
       apply(j, JobEvidence::kHostByOthers);
 }
 
-void Controller::Impl::take(const HostChecked& in) {
+void HostSteps::take(const HostChecked& in) {
   bool asked = false;
   for (auto& [key, j] : jobs) {
     if (j.checks_wait.erase(in.host) == 0) continue;
@@ -137,7 +137,7 @@ void Controller::Impl::take(const HostChecked& in) {
     note(NoteKind::kRecord, nullptr, fmt::format("{}: its check gave no answer, which is unknown", in.host));
 }
 
-void Controller::Impl::offer_return(const std::string& host, std::string_view why) {
+void HostSteps::offer_return(const std::string& host, std::string_view why) {
   const std::string again = machines.again(host, options.policy.machine_window_ns, now);
   if (machines.isolations_within(host, options.policy.machine_window_ns, now) >=
       options.policy.machine_repeat)
@@ -174,8 +174,7 @@ void Controller::Impl::offer_return(const std::string& host, std::string_view wh
   }
 }
 
-void Controller::Impl::order_return(const std::string& host, const std::string& decision,
-                                    const std::string& by) {
+void HostSteps::order_return(const std::string& host, const std::string& decision, const std::string& by) {
   const MachineRecord* machine = machines.find(host);
   if (machine == nullptr || machine->op.empty()) return;
   ActionRecord record;
@@ -192,7 +191,7 @@ void Controller::Impl::order_return(const std::string& host, const std::string& 
   out.emplace_back(record.order);
 }
 
-void Controller::Impl::answer_return(const std::string& decision, bool approved, const std::string& by) {
+void HostSteps::answer_return(const std::string& decision, bool approved, const std::string& by) {
   const auto at = returns.find(decision);
   const std::string host = at->second.host;
   returns.erase(at);
@@ -201,7 +200,7 @@ void Controller::Impl::answer_return(const std::string& decision, bool approved,
 }
 
 // A person's order: neither mode nor stage forbids it, and it is a veto for the cause.
-void Controller::Impl::take(const Undo& in) {
+void HostSteps::take(const Undo& in) {
   const ActionRecord* record = actions.find(in.op);
   const MachineRecord* machine = record == nullptr ? nullptr : machines.find(record->order.target);
   if (machine == nullptr || machine->op != in.op)

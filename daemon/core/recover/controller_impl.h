@@ -75,69 +75,35 @@ struct PendingReturn {
   TimeNs until_ns = kNoTime;
 };
 
-struct Controller::Impl {
-  explicit Impl(ControllerOptions given) : options(std::move(given)), guard(options.guard) {}
+// The jobs: evidence in, transitions and orders out (controller_steps.cc; attempts: controller_inputs.cc).
+struct JobSteps {
+  explicit JobSteps(ControllerOptions given) : options(std::move(given)), guard(options.guard) {}
 
   ControllerOptions options;
   Guard guard;
   Actions actions;
   Machines machines;
   std::map<std::string, ControlledJob> jobs;
-  std::map<std::string, std::string> key_by_id;  // scheduler and id: the newest job with it
   std::map<std::string, ControlledHost> hosts;
-  std::map<std::string, PendingReturn> returns;  // by decision
-  std::set<std::string> group_hosts;             // isolated as part of a group: a check is due
-  std::vector<AttemptRecord> loaded;
+  std::set<std::string> group_hosts;  // isolated as part of a group: a check is due
   uint64_t decisions = 0;
-  std::set<std::string> changed_attempts;
-  std::map<std::string, AttemptRecord> attempts_out;
+  std::map<std::string, AttemptRecord> attempts_out;  // changed rows
   std::vector<Order> out;
-  TimeNs now = kNoTime, pruned_ns = kNoTime;
+  TimeNs now = kNoTime;
 
-  // controller_inputs.cc
-  void take(const ControllerOptions& in);
-  void take(const ClusterSeen& in);
-  void take(const AttemptStarted& in);
-  void take(const JobMeans& in);
-  void take(const VerdictSeen& in);
-  void take(const SuspectsSeen& in);
-  void take(const ProgressSeen& in);
-  void take(const AttemptEnded& in);
-  void take(const JobChanged& in);
-  void take(const HostSeen& in);
-  void take(const HostChecked& in);
-  void take(const ActionResult& in);
-  void take(const Approval& in);
-  void take(const BreakerReset& in);
-  void take(const Undo& in);
-  void take(const Restored& in);
-  void take(const Tick&) {}
+  void apply(ControlledJob& j, JobEvidence evidence);
+  void assess(ControlledJob& j);
+  void assess_checks(ControlledJob& j);
+  void note(NoteKind kind, const ControlledJob* j, std::string text,
+            std::optional<ActionOrder> order = std::nullopt);
+  std::string new_decision();
   ControlledJob* find(const ScheduledJob& job);
   void begin_attempt(ControlledJob& j, const std::vector<std::string>& on);
   void save_attempt(const ControlledJob& j);
-  void fire_limits();
+  std::vector<std::string> excluded_of(const ControlledJob& j) const;
 
-  // controller_hosts.cc
-  void settle_isolation(const ActionRecord& record, const ActionResult& result);
-  void settle_return(const ActionRecord& record, const ActionResult& result);
-  void reconcile(const std::string& host, const ControlledHost& was);
-  void include_host(const std::string& host);
-  void offer_return(const std::string& host, std::string_view why);
-  void order_return(const std::string& host, const std::string& decision, const std::string& by);
-  void answer_return(const std::string& decision, bool approved, const std::string& by);
-
-  // controller_restore.cc
-  void restore_guard();
-  void restore_jobs();
-  void restore_attempt(const AttemptRecord& record);
-  void restore_case(ControlledJob& j, const ActionRecord& record);
-  void restore_decision(ControlledJob& j, const std::vector<ActionOrder>& again);
-
-  // controller_steps.cc
-  void apply(ControlledJob& j, JobEvidence evidence);
+ private:
   Facts facts_of(ControlledJob& j);
-  void assess(ControlledJob& j);
-  void assess_checks(ControlledJob& j);
   void count_failure(ControlledJob& j, bool preempted);
   Failure failure_of(const ControlledJob& j, bool preempted) const;
   Means means_of(const ControlledJob& j) const;
@@ -145,6 +111,7 @@ struct Controller::Impl {
   void enter(ControlledJob& j, JobState state, std::deque<JobEvidence>& more);
   void give_up_waiting(ControlledJob& j);
   void carry_out(ControlledJob& j, DoSet what, JobEvidence evidence);
+  void end_attempt(ControlledJob& j);
   void open_decision(ControlledJob& j, DoSet what);
   void close_decision(ControlledJob& j, ActionState state, std::string_view detail);
   std::vector<ActionOrder> plan(ControlledJob& j);
@@ -154,13 +121,62 @@ struct Controller::Impl {
   void isolate_hosts(ControlledJob& j);
   void check_hosts(ControlledJob& j);
   void exclude_hosts(ControlledJob& j);
-  std::vector<std::string> excluded_of(const ControlledJob& j) const;
   bool has_hosts(const ControlledJob& j) const;
   std::string decided_sentence(const ControlledJob& j) const;
+};
 
-  void note(NoteKind kind, const ControlledJob* j, std::string text,
-            std::optional<ActionOrder> order = std::nullopt);
-  std::string new_decision();
+// The hosts: isolation, return, reconciliation (controller_hosts.cc).
+struct HostSteps : JobSteps {
+  using JobSteps::JobSteps;
+
+  std::map<std::string, PendingReturn> returns;  // by decision
+
+  void take(const HostSeen& in);
+  void take(const HostChecked& in);
+  void take(const Undo& in);
+  void settle_isolation(const ActionRecord& record, const ActionResult& result);
+  void settle_return(const ActionRecord& record, const ActionResult& result);
+  void answer_return(const std::string& decision, bool approved, const std::string& by);
+
+ private:
+  void reconcile(const std::string& host, const ControlledHost& was);
+  void include_host(const std::string& host);
+  void offer_return(const std::string& host, std::string_view why);
+  void order_return(const std::string& host, const std::string& decision, const std::string& by);
+};
+
+// Inputs about jobs, results and persons (controller_inputs.cc), and the restart (controller_restore.cc).
+struct Controller::Impl : HostSteps {
+  using HostSteps::HostSteps;
+  using HostSteps::take;
+
+  std::map<std::string, std::string> key_by_id;  // scheduler and id: the newest job with it
+  std::vector<AttemptRecord> loaded;
+  TimeNs pruned_ns = kNoTime;
+
+  void take(const ControllerOptions& in);
+  void take(const ClusterSeen& in);
+  void take(const AttemptStarted& in);
+  void take(const JobMeans& in);
+  void take(const VerdictSeen& in);
+  void take(const SuspectsSeen& in);
+  void take(const ProgressSeen& in);
+  void take(const AttemptEnded& in);
+  void take(const JobChanged& in);
+  void take(const ActionResult& in);
+  void take(const Approval& in);
+  void take(const BreakerReset& in);
+  void take(const Restored& in);
+  void take(const Tick&) {}
+  void fire_limits();
+
+ private:
+  void settle_job(ControlledJob& j, const ActionRecord& record, const ActionResult& in);
+  void restore_guard();
+  void restore_jobs();
+  void restore_attempt(const AttemptRecord& record);
+  void restore_case(ControlledJob& j, const ActionRecord& record);
+  void restore_decision(ControlledJob& j, const std::vector<ActionOrder>& again);
 };
 
 }  // namespace culprit::recover

@@ -59,12 +59,12 @@ Case node_failure_of(const std::vector<std::string>& hosts) {
 
 }  // namespace
 
-ControlledJob* Controller::Impl::find(const ScheduledJob& job) {
+ControlledJob* JobSteps::find(const ScheduledJob& job) {
   const auto at = jobs.find(key_of(job));
   return at == jobs.end() ? nullptr : &at->second;
 }
 
-void Controller::Impl::save_attempt(const ControlledJob& j) {
+void JobSteps::save_attempt(const ControlledJob& j) {
   if (j.attempt.attempt == 0) return;
   AttemptRecord record = j.attempt;
   record.excluded = excluded_of(j);
@@ -75,7 +75,7 @@ void Controller::Impl::save_attempt(const ControlledJob& j) {
   attempts_out[fmt::format("{}#{}", j.key, record.attempt)] = std::move(record);
 }
 
-void Controller::Impl::begin_attempt(ControlledJob& j, const std::vector<std::string>& on) {
+void JobSteps::begin_attempt(ControlledJob& j, const std::vector<std::string>& on) {
   const uint32_t number = j.attempt.attempt + 1;
   if (j.attempt.attempt != 0 && j.attempt.end_ns == kNoTime) {
     j.attempt.end_ns = now;
@@ -281,31 +281,35 @@ void Controller::Impl::take(const ActionResult& in) {
                    in.detail.empty() ? "" : ", ", in.detail),
        order);
   if (order.kind == OrderKind::kIsolate) settle_isolation(*record, in);
-  if (j == nullptr) return;
-  const bool good = record->state == ActionState::kDone || record->state == ActionState::kSuperseded;
+  if (j != nullptr) settle_job(*j, *record, in);
+}
+
+void Controller::Impl::settle_job(ControlledJob& j, const ActionRecord& record, const ActionResult& in) {
+  const ActionOrder& order = record.order;
+  const bool good = record.state == ActionState::kDone || record.state == ActionState::kSuperseded;
   if (order.kind == OrderKind::kRunAgain || order.kind == OrderKind::kVerify)
     for (const std::string& host : in.hosts)
       if (std::ranges::find(order.excluded, host) != order.excluded.end())
-        note(NoteKind::kResult, j, fmt::format("the job runs on {} although it was to be left out", host));
-  if (order.kind == OrderKind::kRunAgain && good && j->state == JobState::kRestart) {
-    if (j->attempt.end_ns != kNoTime) {
-      begin_attempt(*j, in.hosts);
-      j->from_result = true;
+        note(NoteKind::kResult, &j, fmt::format("the job runs on {} although it was to be left out", host));
+  if (order.kind == OrderKind::kRunAgain && good && j.state == JobState::kRestart) {
+    if (j.attempt.end_ns != kNoTime) {
+      begin_attempt(j, in.hosts);
+      j.from_result = true;
     }
-    j->alive = j->runs = true;
+    j.alive = j.runs = true;
   }
-  if (order.kind == OrderKind::kEndTasks && j->state == JobState::kStop) {
+  if (order.kind == OrderKind::kEndTasks && j.state == JobState::kStop) {
     // Hosts whose processes a kernel could not end: the host is at fault.
     if (!good)
       for (const std::string& host : in.hosts) {
-        j->treatment.hosts.push_back(host);
+        j.treatment.hosts.push_back(host);
         machines.suspected(host, "", "recover: processes do not end", now);
       }
-    if (good) j->alive = false;
+    if (good) j.alive = false;
   }
-  if (j->waits.erase(order.op) == 0) return;
-  j->failed = j->failed || !good;
-  if (j->waits.empty()) apply(*j, j->failed ? JobEvidence::kActionsFailed : JobEvidence::kActionsDone);
+  if (j.waits.erase(order.op) == 0) return;
+  j.failed = j.failed || !good;
+  if (j.waits.empty()) apply(j, j.failed ? JobEvidence::kActionsFailed : JobEvidence::kActionsDone);
 }
 
 void Controller::Impl::take(const Approval& in) {

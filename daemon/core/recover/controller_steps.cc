@@ -60,8 +60,8 @@ bool ends_attempt(JobState state, JobEvidence e, bool alive) {
 
 }  // namespace
 
-void Controller::Impl::note(NoteKind kind, const ControlledJob* j, std::string text,
-                            std::optional<ActionOrder> order) {
+void JobSteps::note(NoteKind kind, const ControlledJob* j, std::string text,
+                    std::optional<ActionOrder> order) {
   Note out_note;
   out_note.kind = kind;
   if (j != nullptr) {
@@ -74,11 +74,11 @@ void Controller::Impl::note(NoteKind kind, const ControlledJob* j, std::string t
   out.emplace_back(std::move(out_note));
 }
 
-std::string Controller::Impl::new_decision() { return fmt::format("d-{:04}", ++decisions); }
+std::string JobSteps::new_decision() { return fmt::format("d-{:04}", ++decisions); }
 
 // ---- judging
 
-void Controller::Impl::assess(ControlledJob& j) {
+void JobSteps::assess(ControlledJob& j) {
   if (!j.lead) {
     j.treatment = {};
     return;
@@ -101,7 +101,7 @@ void Controller::Impl::assess(ControlledJob& j) {
 }
 
 // Hosts that failed their check, or gave no answer although most others did, are at fault.
-void Controller::Impl::assess_checks(ControlledJob& j) {
+void JobSteps::assess_checks(ControlledJob& j) {
   size_t answered = 0;
   std::vector<std::string> failed;
   for (const auto& [host, answer] : j.checks) answered += answer != CheckAnswer::kNoAnswer;
@@ -124,7 +124,7 @@ void Controller::Impl::assess_checks(ControlledJob& j) {
   j.next = decide(j.ledger, j.failure, means_of(j), options.limits);
 }
 
-Failure Controller::Impl::failure_of(const ControlledJob& j, bool preempted) const {
+Failure JobSteps::failure_of(const ControlledJob& j, bool preempted) const {
   Failure f;
   if (j.lead) {
     f.root = j.lead->root;
@@ -141,7 +141,7 @@ Failure Controller::Impl::failure_of(const ControlledJob& j, bool preempted) con
   return f;
 }
 
-Means Controller::Impl::means_of(const ControlledJob& j) const {
+Means JobSteps::means_of(const ControlledJob& j) const {
   Means out_means;
   out_means.may_requeue = true;
   if (j.means) out_means = j.means->means;
@@ -149,7 +149,7 @@ Means Controller::Impl::means_of(const ControlledJob& j) const {
   return out_means;
 }
 
-void Controller::Impl::count_failure(ControlledJob& j, bool preempted) {
+void JobSteps::count_failure(ControlledJob& j, bool preempted) {
   if (j.counted) return;
   j.failure = failure_of(j, preempted);
   j.ledger.add(j.failure);
@@ -158,7 +158,7 @@ void Controller::Impl::count_failure(ControlledJob& j, bool preempted) {
 }
 
 // The decision that would follow if the attempt ended now.
-Decision Controller::Impl::preview(const ControlledJob& j) const {
+Decision JobSteps::preview(const ControlledJob& j) const {
   if (j.counted) return j.next;
   Ledger ledger = j.ledger;
   const Failure failure = failure_of(j, false);
@@ -167,7 +167,7 @@ Decision Controller::Impl::preview(const ControlledJob& j) const {
 }
 
 // The hosts that may be isolated now. `tell`: each refusal is noted, once per decision.
-std::vector<std::string> Controller::Impl::isolatable(ControlledJob& j, bool tell) {
+std::vector<std::string> JobSteps::isolatable(ControlledJob& j, bool tell) {
   std::vector<std::string> result;
   if (!j.lead || !isolates_machine(j)) return result;
   for (const std::string& host : j.treatment.hosts) {
@@ -194,7 +194,7 @@ std::vector<std::string> Controller::Impl::isolatable(ControlledJob& j, bool tel
   return result;
 }
 
-Facts Controller::Impl::facts_of(ControlledJob& j) {
+Facts JobSteps::facts_of(ControlledJob& j) {
   Facts f;
   const Decision next_attempt = preview(j);
   if (j.lead) f.symptom = j.lead->symptom;
@@ -221,7 +221,7 @@ Facts Controller::Impl::facts_of(ControlledJob& j) {
 
 // ---- the transition
 
-void Controller::Impl::apply(ControlledJob& j, JobEvidence first) {
+void JobSteps::apply(ControlledJob& j, JobEvidence first) {
   std::deque<JobEvidence> more = {first};
   for (size_t steps = 0; !more.empty(); ++steps) {
     CULPRIT_CHECK(steps < kChainOfSteps);
@@ -265,7 +265,7 @@ void Controller::Impl::apply(ControlledJob& j, JobEvidence first) {
 }
 
 // No answer in time: ambiguous, so it counts and is not repeated.
-void Controller::Impl::give_up_waiting(ControlledJob& j) {
+void JobSteps::give_up_waiting(ControlledJob& j) {
   for (const std::string& op : j.waits) {
     ActionResult none;
     none.op = op;
@@ -277,7 +277,7 @@ void Controller::Impl::give_up_waiting(ControlledJob& j) {
   j.waits.clear();
 }
 
-void Controller::Impl::enter(ControlledJob& j, JobState state, std::deque<JobEvidence>& more) {
+void JobSteps::enter(ControlledJob& j, JobState state, std::deque<JobEvidence>& more) {
   j.state = state;
   j.since_ns = now;
   const TimeNs limit = limit_of(state, options.bounds, j.start_took_ns);
@@ -313,25 +313,13 @@ void Controller::Impl::enter(ControlledJob& j, JobState state, std::deque<JobEvi
   }
 }
 
-void Controller::Impl::carry_out(ControlledJob& j, DoSet what, JobEvidence evidence) {
+void JobSteps::carry_out(ControlledJob& j, DoSet what, JobEvidence evidence) {
   if (what.has(Do::kRemember) && j.lead)
     for (const std::string& host : j.lead->hosts) machines.suspected(host, "", j.lead->root, now);
   if (what.has(Do::kAdvise) && j.lead)
     note(NoteKind::kAdvice, &j, fmt::format("{}: {}", j.lead->title, sentence(j.treatment.restart)));
   if (what.has(Do::kDecide)) open_decision(j, what);
-  if (what.has(Do::kEndAttempt)) {
-    AttemptRecord& a = j.attempt;
-    if (a.end_ns == kNoTime) a.end_ns = now;
-    if (j.lead) {
-      a.root = j.lead->root;
-      a.cause = to_string(j.lead->fault);
-    }
-    a.restart = to_string(j.failure.advice.kind);
-    a.decision = j.decision;
-    if (a.detected_ns == kNoTime) a.detected_ns = now;
-    a.decided_ns = j.decided_ns;
-    save_attempt(j);
-  }
+  if (what.has(Do::kEndAttempt)) end_attempt(j);
   j.failed = false;
   if (what.has(Do::kEndTasks)) {
     j.waits.clear();
@@ -366,9 +354,23 @@ void Controller::Impl::carry_out(ControlledJob& j, DoSet what, JobEvidence evide
                          : "the job does not run"));
 }
 
+void JobSteps::end_attempt(ControlledJob& j) {
+  AttemptRecord& a = j.attempt;
+  if (a.end_ns == kNoTime) a.end_ns = now;
+  if (j.lead) {
+    a.root = j.lead->root;
+    a.cause = to_string(j.lead->fault);
+  }
+  a.restart = to_string(j.failure.advice.kind);
+  a.decision = j.decision;
+  if (a.detected_ns == kNoTime) a.detected_ns = now;
+  a.decided_ns = j.decided_ns;
+  save_attempt(j);
+}
+
 // ---- decisions and orders
 
-std::string Controller::Impl::decided_sentence(const ControlledJob& j) const {
+std::string JobSteps::decided_sentence(const ControlledJob& j) const {
   const Decision next_attempt = preview(j);
   std::string text = j.lead ? j.lead->title : j.stalled ? "no progress" : "no verdict";
   if (j.lead && !j.lead->hosts.empty()) text += fmt::format(" on {}", shown_list(j.lead->hosts));
@@ -383,7 +385,7 @@ std::string Controller::Impl::decided_sentence(const ControlledJob& j) const {
   return text + next_attempt.why;
 }
 
-void Controller::Impl::open_decision(ControlledJob& j, DoSet what) {
+void JobSteps::open_decision(ControlledJob& j, DoSet what) {
   const std::string root = j.lead ? j.lead->root : std::string();
   if (j.open && j.decision_attempt == j.attempt.attempt && j.decision_root == root) {
     if (!what.has(Do::kAsk) || j.asks_until_ns != kNoTime) return;
@@ -419,7 +421,7 @@ void Controller::Impl::open_decision(ControlledJob& j, DoSet what) {
   }
 }
 
-void Controller::Impl::close_decision(ControlledJob& j, ActionState state, std::string_view detail) {
+void JobSteps::close_decision(ControlledJob& j, ActionState state, std::string_view detail) {
   for (const std::string& op : actions.close(j.decision, state, detail, now)) {
     const ActionRecord* record = actions.find(op);
     guard.end(record->order.target, op);
@@ -436,7 +438,7 @@ void Controller::Impl::close_decision(ControlledJob& j, ActionState state, std::
 }
 
 // The orders of this decision as far as they are known now.
-std::vector<ActionOrder> Controller::Impl::plan(ControlledJob& j) {
+std::vector<ActionOrder> JobSteps::plan(ControlledJob& j) {
   std::vector<ActionOrder> orders;
   const bool may_restart = !guard.restart(j.partition);
   if (j.alive && may_restart) orders.push_back(order_of(j, OrderKind::kEndTasks, j.job.id));
@@ -446,8 +448,7 @@ std::vector<ActionOrder> Controller::Impl::plan(ControlledJob& j) {
   return orders;
 }
 
-ActionOrder Controller::Impl::order_of(const ControlledJob& j, OrderKind kind,
-                                       const std::string& target) const {
+ActionOrder JobSteps::order_of(const ControlledJob& j, OrderKind kind, const std::string& target) const {
   ActionOrder order;
   order.decision = j.decision;
   order.kind = kind;
@@ -468,8 +469,7 @@ ActionOrder Controller::Impl::order_of(const ControlledJob& j, OrderKind kind,
 }
 
 // Reserves and gives one order. False: it was given before.
-bool Controller::Impl::emit(ControlledJob& j, OrderKind kind, const std::string& target,
-                            std::string precondition) {
+bool JobSteps::emit(ControlledJob& j, OrderKind kind, const std::string& target, std::string precondition) {
   if (guard.permit() == Permit::kObserve) return false;
   ActionRecord record;
   record.order = order_of(j, kind, target);
@@ -483,7 +483,7 @@ bool Controller::Impl::emit(ControlledJob& j, OrderKind kind, const std::string&
   return true;
 }
 
-void Controller::Impl::isolate_hosts(ControlledJob& j) {
+void JobSteps::isolate_hosts(ControlledJob& j) {
   j.waits.clear();
   const bool group = j.treatment.machine == Machine::kGroup;
   // One after the other: each counts in the limits of the next.
@@ -498,7 +498,7 @@ void Controller::Impl::isolate_hosts(ControlledJob& j) {
   }
 }
 
-void Controller::Impl::check_hosts(ControlledJob& j) {
+void JobSteps::check_hosts(ControlledJob& j) {
   const std::vector<std::string>& targets = j.treatment.hosts.empty() ? j.attempt.hosts : j.treatment.hosts;
   j.checks.clear();
   j.checks_wait.clear();
@@ -516,7 +516,7 @@ void Controller::Impl::check_hosts(ControlledJob& j) {
   out.emplace_back(std::move(order));
 }
 
-void Controller::Impl::exclude_hosts(ControlledJob& j) {
+void JobSteps::exclude_hosts(ControlledJob& j) {
   const ActionOrder order = order_of(j, OrderKind::kRunAgain, j.job.id);
   for (const std::string& host : order.excluded) j.excluded.try_emplace(host, now);
   std::set<std::string> of_this(j.treatment.hosts.begin(), j.treatment.hosts.end());
@@ -535,14 +535,14 @@ void Controller::Impl::exclude_hosts(ControlledJob& j) {
          fmt::format("too few hosts: {} of earlier decisions may run the job again", counted(ended, "host")));
 }
 
-std::vector<std::string> Controller::Impl::excluded_of(const ControlledJob& j) const {
+std::vector<std::string> JobSteps::excluded_of(const ControlledJob& j) const {
   std::vector<std::string> names;
   for (const auto& [host, at] : j.excluded)
     if (now - at < options.policy.exclude_ns) names.push_back(host);
   return names;
 }
 
-bool Controller::Impl::has_hosts(const ControlledJob& j) const {
+bool JobSteps::has_hosts(const ControlledJob& j) const {
   if (!j.means || !j.means->eligible) return true;
   const size_t needed = j.means->needed != 0 ? j.means->needed : j.attempt.hosts.size();
   return *j.means->eligible + j.regained >= needed;

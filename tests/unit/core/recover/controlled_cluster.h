@@ -27,7 +27,7 @@ inline ScheduledJob job_named(const std::string& id, uint32_t restarts = 0, Time
 }
 
 // A line of the kernel on its own host says that a GPU is gone.
-inline Diagnosis gpu_gone(const std::string& host, TimeNs at) {
+inline Diagnosis gpu_lost(const std::string& host, TimeNs at) {
   Diagnosis d;
   d.rule = "nvidia.xid.79";
   d.title = "GPU has fallen off the bus";
@@ -51,7 +51,7 @@ inline Diagnosis gpu_gone(const std::string& host, TimeNs at) {
 
 // The same, written by a user of the host into the job's log.
 inline Diagnosis forged(const std::string& host, TimeNs at) {
-  Diagnosis d = gpu_gone(host, at);
+  Diagnosis d = gpu_lost(host, at);
   d.evidence[0].file = "/home/user/job.log";
   d.evidence[0].uid = Principal(1000);
   return d;

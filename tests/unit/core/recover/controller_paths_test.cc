@@ -36,8 +36,8 @@ using Event = std::function<void(Cluster&)>;
 
 const std::vector<Event>& events() {
   static const std::vector<Event> kAll = {
-      [](Cluster& k) { k.verdict(newest(k), gpu_gone("n1", k.now), true); },
-      [](Cluster& k) { k.verdict(newest(k), gpu_gone("n2", k.now), false); },
+      [](Cluster& k) { k.verdict(newest(k), gpu_lost("n1", k.now), true); },
+      [](Cluster& k) { k.verdict(newest(k), gpu_lost("n2", k.now), false); },
       [](Cluster& k) { k.verdict(newest(k), forged("n1", k.now), false); },
       [](Cluster& k) { k.verdict(newest(k), software(k.now), false); },
       [](Cluster& k) {
@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(an_old_reserved_action_is_abandoned_after_a_restart) {
   for (const auto& row : rows) {
     Cluster before;
     before.start(kPathJob);
-    before.verdict(kPathJob, gpu_gone("n1", before.now), false);
+    before.verdict(kPathJob, gpu_lost("n1", before.now), false);
     Cluster after;
     for (const auto& [op, stored] : before.stored_actions) BOOST_TEST(after.c.load(ActionRecord(stored)));
     after.now = before.now + row.later;
@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(an_old_reserved_action_is_abandoned_after_a_restart) {
 BOOST_AUTO_TEST_CASE(a_row_that_contradicts_itself_is_refused) {
   Cluster k;
   k.start(kPathJob);
-  k.verdict(kPathJob, gpu_gone("n1", k.now), false);
+  k.verdict(kPathJob, gpu_lost("n1", k.now), false);
   const ActionRecord good = k.stored_actions.begin()->second;
   ActionRecord other_target = good, no_end = good, no_begin = good;
   other_target.order.target = "n7";
@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(a_row_that_contradicts_itself_is_refused) {
 BOOST_AUTO_TEST_CASE(breaker_veto_and_probation_survive_a_restart) {
   Cluster k(acting(), 100);
   k.start(kPathJob);
-  k.verdict(kPathJob, gpu_gone("n1", k.now), false);
+  k.verdict(kPathJob, gpu_lost("n1", k.now), false);
   k.all_done();
   HostSeen seen;
   seen.host = "n1";
@@ -259,6 +259,6 @@ BOOST_AUTO_TEST_CASE(breaker_veto_and_probation_survive_a_restart) {
   BOOST_TEST(after.c.guard().on_probation("n1", after.now));
   const ScheduledJob other = job_named("10");
   after.start(other);
-  BOOST_TEST((after.verdict(other, gpu_gone("n1", after.now), false) == Lines{"run-again 10 -n1"}));
+  BOOST_TEST((after.verdict(other, gpu_lost("n1", after.now), false) == Lines{"run-again 10 -n1"}));
   BOOST_TEST(after.noted(NoteKind::kRefused, "a person returned n1"));
 }

@@ -39,7 +39,7 @@ HostChecked checked(const std::string& host, CheckAnswer answer) { return {host,
 // Runs the incident "GPU gone on n1" up to the isolation being done and the job running again.
 void isolate_n1(Cluster& k, const ScheduledJob& job = kJob) {
   k.start(job);
-  k.verdict(job, gpu_gone("n1", k.now), false);
+  k.verdict(job, gpu_lost("n1", k.now), false);
   k.all_done();
 }
 
@@ -50,11 +50,11 @@ std::string op_on(const Cluster& k, const std::string& host) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(a_gone_gpu_isolates_its_host_and_the_job_runs_again_without_it) {
+BOOST_AUTO_TEST_CASE(a_lost_gpu_isolates_its_host_and_the_job_runs_again_without_it) {
   Cluster k;
   k.start(kJob);
   k.progress(kJob, 100, true);
-  same_lines(k.verdict(kJob, gpu_gone("n1", k.now), true), {"end-tasks 4711"});
+  same_lines(k.verdict(kJob, gpu_lost("n1", k.now), true), {"end-tasks 4711"});
   same_lines(k.result(k.orders[0]), {"isolate n1"});
   BOOST_TEST(k.orders[0].code == "XID79");
   same_lines(k.result(k.orders[0]), {"run-again 4711 -n1"});
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(a_gone_gpu_isolates_its_host_and_the_job_runs_again_without
 BOOST_AUTO_TEST_CASE(the_next_attempt_starts_after_the_end_of_the_last_one) {
   Cluster k;
   k.start(kJob);
-  k.verdict(kJob, gpu_gone("n1", k.now), true);
+  k.verdict(kJob, gpu_lost("n1", k.now), true);
   same_lines(k.later(10 * kSecond), {});
   BOOST_TEST(k.state(kJob) == "stop");
 }
@@ -79,13 +79,13 @@ BOOST_AUTO_TEST_CASE(the_next_attempt_starts_after_the_end_of_the_last_one) {
 BOOST_AUTO_TEST_CASE(observe_mode_says_what_it_would_do_and_does_nothing) {
   Cluster k(acting(Mode::kObserve));
   k.start(kJob);
-  same_lines(k.verdict(kJob, gpu_gone("n1", k.now), true), {});
+  same_lines(k.verdict(kJob, gpu_lost("n1", k.now), true), {});
   for (const char* line : {"would end-tasks 4711", "would isolate n1", "would run-again 4711"})
     BOOST_TEST(k.noted(NoteKind::kWouldDo, line), line);
   // A revision of the same verdict repeats nothing.
-  k.verdict(kJob, gpu_gone("n1", k.now), true);
+  k.verdict(kJob, gpu_lost("n1", k.now), true);
   BOOST_TEST(k.notes.empty());
-  k.verdict(kJob, gpu_gone("n1", k.now), false);
+  k.verdict(kJob, gpu_lost("n1", k.now), false);
   BOOST_TEST(k.state(kJob) == "held");
   k.start(job_named("4711", 1));  // the scheduler's own requeue
   BOOST_TEST(k.state(kJob) == "run");
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(observe_mode_says_what_it_would_do_and_does_nothing) {
 BOOST_AUTO_TEST_CASE(ask_mode_has_one_question_for_the_whole_decision) {
   Cluster k(acting(Mode::kAsk));
   k.start(kJob);
-  same_lines(k.verdict(kJob, gpu_gone("n1", k.now), true),
+  same_lines(k.verdict(kJob, gpu_lost("n1", k.now), true),
              {"ask [end-tasks 4711] [isolate n1] [run-again 4711 -n1]"});
   same_lines(k.give(Approval{k.question.decision, true, "ann"}), {"end-tasks 4711"});
   const std::string op = k.orders[0].op;
@@ -107,17 +107,17 @@ BOOST_AUTO_TEST_CASE(ask_mode_has_one_question_for_the_whole_decision) {
 BOOST_AUTO_TEST_CASE(a_question_expires_and_is_not_asked_again) {
   Cluster k(acting(Mode::kAsk));
   k.start(kJob);
-  k.verdict(kJob, gpu_gone("n1", k.now), true);
+  k.verdict(kJob, gpu_lost("n1", k.now), true);
   k.later(16 * kMin);
   same_lines(k.give(Approval{k.question.decision, true, "ann"}), {});
-  same_lines(k.verdict(kJob, gpu_gone("n1", k.now), true), {});
+  same_lines(k.verdict(kJob, gpu_lost("n1", k.now), true), {});
   BOOST_TEST(k.state(kJob) == "run");
 }
 
 BOOST_AUTO_TEST_CASE(an_ended_job_waits_for_the_answer) {
   Cluster k(acting(Mode::kAsk));
   k.start(kJob);
-  same_lines(k.verdict(kJob, gpu_gone("n1", k.now), false), {"ask [isolate n1] [run-again 4711 -n1]"});
+  same_lines(k.verdict(kJob, gpu_lost("n1", k.now), false), {"ask [isolate n1] [run-again 4711 -n1]"});
   BOOST_TEST(k.state(kJob) == "held");
   same_lines(k.give(Approval{k.question.decision, true, "ann"}), {"isolate n1"});
 }
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(an_ended_job_waits_for_the_answer) {
 BOOST_AUTO_TEST_CASE(a_reset_forgets_what_was_decided_before) {
   Cluster k(acting(Mode::kAsk));
   k.start(kJob);
-  k.verdict(kJob, gpu_gone("n1", k.now), false);
+  k.verdict(kJob, gpu_lost("n1", k.now), false);
   k.later(kMin);
   k.give(BreakerReset{"ann", kNoTime});
   same_lines(k.give(Approval{k.question.decision, true, "ann"}), {"run-again 4711 -n1"});
@@ -137,10 +137,10 @@ BOOST_AUTO_TEST_CASE(old_evidence_isolates_nothing) {
   Cluster k;
   k.start(kJob);
   k.later(20 * kMin);
-  same_lines(k.verdict(kJob, gpu_gone("n1", k.now - 15 * kMin), false), {"run-again 4711 -n1"});
+  same_lines(k.verdict(kJob, gpu_lost("n1", k.now - 15 * kMin), false), {"run-again 4711 -n1"});
   Cluster old;
   old.start(kJob);
-  same_lines(old.verdict(kJob, gpu_gone("n1", old.now - 15 * kMin), false), {});
+  same_lines(old.verdict(kJob, gpu_lost("n1", old.now - 15 * kMin), false), {});
   BOOST_TEST(old.noted(NoteKind::kRecord, "older than the attempt"));
 }
 
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(the_open_breaker_blocks_isolation_and_no_return) {
     const ScheduledJob job = job_named(std::to_string(i));
     const std::string host = "h" + std::to_string(i);
     k.start(job, {host, "x"});
-    Diagnosis d = gpu_gone(host, k.now);
+    Diagnosis d = gpu_lost(host, k.now);
     d.rule = "nvidia.xid." + std::to_string(i);  // not one cause
     const Lines lines = k.verdict(job, d, false);
     if (i == 3) {
@@ -178,19 +178,19 @@ BOOST_AUTO_TEST_CASE(a_person_who_returns_a_host_vetoes_the_cause_for_a_day) {
   const ScheduledJob other = job_named("4712");
   k.now += kHour;
   k.start(other);
-  same_lines(k.verdict(other, gpu_gone("n1", k.now), false), {"run-again 4712 -n1"});
+  same_lines(k.verdict(other, gpu_lost("n1", k.now), false), {"run-again 4712 -n1"});
   BOOST_TEST(k.noted(NoteKind::kRefused, "a person returned n1"));
   k.now += 25 * kHour;
   const ScheduledJob third = job_named("4713");
   k.start(third);
-  same_lines(k.verdict(third, gpu_gone("n1", k.now), false), {"isolate n1"});
+  same_lines(k.verdict(third, gpu_lost("n1", k.now), false), {"isolate n1"});
 }
 
 BOOST_AUTO_TEST_CASE(a_host_that_others_hold_out_is_not_touched) {
   Cluster k;
   k.give(host_seen("n1", true, "", "admin"));
   k.start(kJob);
-  same_lines(k.verdict(kJob, gpu_gone("n1", k.now), false), {"run-again 4711 -n1"});
+  same_lines(k.verdict(kJob, gpu_lost("n1", k.now), false), {"run-again 4711 -n1"});
   same_lines(k.give(checked("n1", CheckAnswer::kPassed)), {});
 }
 
@@ -208,13 +208,13 @@ BOOST_AUTO_TEST_CASE(a_host_whose_mark_was_overwritten_is_no_longer_ours) {
 BOOST_AUTO_TEST_CASE(the_precondition_is_read_again_just_before_the_action) {
   Cluster k;
   k.start(kJob);
-  k.verdict(kJob, gpu_gone("n1", k.now), true);
+  k.verdict(kJob, gpu_lost("n1", k.now), true);
   const ActionOrder end = k.orders[0];
   k.give(host_seen("n1", true, "", "admin"));
   same_lines(k.result(end), {"run-again 4711 -n1"});
   Cluster cancelled;
   cancelled.start(kJob);
-  cancelled.verdict(kJob, gpu_gone("n1", cancelled.now), true);
+  cancelled.verdict(kJob, gpu_lost("n1", cancelled.now), true);
   const ActionOrder stop = cancelled.orders[0];
   cancelled.ended(kJob, JobEnd::kCancelled);
   same_lines(cancelled.result(stop), {});
@@ -225,7 +225,7 @@ BOOST_AUTO_TEST_CASE(the_precondition_is_read_again_just_before_the_action) {
 BOOST_AUTO_TEST_CASE(a_late_result_changes_no_later_decision) {
   Cluster k;
   k.start(kJob);
-  k.verdict(kJob, gpu_gone("n1", k.now), false);
+  k.verdict(kJob, gpu_lost("n1", k.now), false);
   const ActionOrder isolate = k.orders[0];
   k.later(31 * kSecond);  // the limit: the job starts without the host
   BOOST_TEST(k.state(kJob) == "restart");
@@ -256,7 +256,7 @@ BOOST_AUTO_TEST_CASE(the_third_time_in_7_days_a_person_must_return_it) {
   for (int i = 1; i <= 3; ++i) {
     const ScheduledJob job = job_named(std::to_string(i));
     k.start(job);
-    k.verdict(job, gpu_gone("n1", k.now), false);
+    k.verdict(job, gpu_lost("n1", k.now), false);
     k.all_done();
     const Lines lines = k.give(checked("n1", CheckAnswer::kPassed));
     same_lines(lines, i < 3 ? Lines{"return n1"} : Lines{});
@@ -323,7 +323,7 @@ BOOST_AUTO_TEST_CASE(five_failures_in_30_minutes_end_the_job) {
     const ScheduledJob job = job_named("4711", i);
     k.start(job, {"n1", "n2"});
     k.progress(job, 10 * (i + 1));
-    Diagnosis d = gpu_gone("n1", k.now);
+    Diagnosis d = gpu_lost("n1", k.now);
     d.rule = "other." + std::to_string(i);
     d.component = Component::kNcclComm;
     d.category = Category::kUnknown;
@@ -363,7 +363,7 @@ BOOST_AUTO_TEST_CASE(the_same_failure_without_progress_ends_the_job) {
 BOOST_AUTO_TEST_CASE(an_attempt_on_an_excluded_host_is_reported) {
   Cluster k;
   k.start(kJob);
-  k.verdict(kJob, gpu_gone("n1", k.now), false);
+  k.verdict(kJob, gpu_lost("n1", k.now), false);
   k.result(k.orders[0]);
   k.result(k.orders[0], ActionState::kDone, {"n1", "n2"});
   BOOST_TEST(k.noted(NoteKind::kResult, "the job runs on n1 although it was to be left out"));
@@ -373,7 +373,7 @@ BOOST_AUTO_TEST_CASE(an_attempt_on_an_excluded_host_is_reported) {
 BOOST_AUTO_TEST_CASE(another_actors_start_supersedes_ours) {
   Cluster k;
   k.start(kJob);
-  k.verdict(kJob, gpu_gone("n1", k.now), false);
+  k.verdict(kJob, gpu_lost("n1", k.now), false);
   const ActionOrder isolate = k.orders[0];
   same_lines(k.start(job_named("4711", 1)), {"verify 4711"});
   BOOST_TEST(k.state(kJob) == "verify");
@@ -384,7 +384,7 @@ BOOST_AUTO_TEST_CASE(another_actors_start_supersedes_ours) {
 BOOST_AUTO_TEST_CASE(waiting_for_resources_has_a_clock) {
   Cluster k;
   k.start(kJob);
-  k.verdict(kJob, gpu_gone("n1", k.now), false);
+  k.verdict(kJob, gpu_lost("n1", k.now), false);
   k.result(k.orders[0]);
   JobMeans means;
   means.job = kJob;
@@ -407,7 +407,7 @@ BOOST_AUTO_TEST_CASE(no_eligible_host_is_told) {
   means.means.may_requeue = true;
   means.eligible = 2;
   k.give(means);
-  k.verdict(kJob, gpu_gone("n1", k.now), false);
+  k.verdict(kJob, gpu_lost("n1", k.now), false);
   k.result(k.orders[0]);
   BOOST_TEST(k.state(kJob) == "held");
   BOOST_TEST(k.noted(NoteKind::kHeld, "no host or no whole checkpoint"));
@@ -417,7 +417,7 @@ BOOST_AUTO_TEST_CASE(no_eligible_host_is_told) {
 BOOST_AUTO_TEST_CASE(nothing_reaches_a_later_job_with_the_same_id) {
   Cluster k;
   k.start(kJob);
-  k.verdict(kJob, gpu_gone("n1", k.now), true);
+  k.verdict(kJob, gpu_lost("n1", k.now), true);
   const ActionOrder end = k.orders[0];
   k.start(job_named("4711", 0, kStart + kDays));
   BOOST_TEST(k.state(kJob) == "done");
@@ -492,7 +492,7 @@ BOOST_AUTO_TEST_CASE(a_check_without_an_answer_counts_only_where_peers_answered)
 BOOST_AUTO_TEST_CASE(a_group_is_isolated_and_its_innocent_hosts_return) {
   Cluster k;
   k.start(kJob);
-  Diagnosis d = gpu_gone("n1", k.now);
+  Diagnosis d = gpu_lost("n1", k.now);
   d.rule = "hang.group";
   d.component = Component::kNcclComm;
   d.category = Category::kUnknown;
@@ -510,7 +510,7 @@ BOOST_AUTO_TEST_CASE(a_group_is_isolated_and_its_innocent_hosts_return) {
 BOOST_AUTO_TEST_CASE(a_slow_host_is_isolated_at_the_second_checkpoint) {
   Cluster k;
   k.start(kJob);
-  Diagnosis d = gpu_gone("n1", k.now);
+  Diagnosis d = gpu_lost("n1", k.now);
   d.rule = "slow";
   d.component = Component::kCpu;
   d.symptom = Symptom::kSlowdown;
@@ -530,14 +530,14 @@ BOOST_AUTO_TEST_CASE(a_stage_that_is_off_does_nothing_and_the_others_do) {
   only_isolate.guard.stages = {true, false, false, false};
   Cluster k(only_isolate);
   k.start(kJob);
-  same_lines(k.verdict(kJob, gpu_gone("n1", k.now), true), {"isolate n1"});
+  same_lines(k.verdict(kJob, gpu_lost("n1", k.now), true), {"isolate n1"});
   k.all_done();
   BOOST_TEST(k.state(kJob) == "run");
   ControllerOptions only_restart = acting();
   only_restart.guard.stages = {false, true, false, false};
   Cluster r(only_restart);
   r.start(kJob);
-  same_lines(r.verdict(kJob, gpu_gone("n1", r.now), false), {"run-again 4711 -n1"});
+  same_lines(r.verdict(kJob, gpu_lost("n1", r.now), false), {"run-again 4711 -n1"});
   BOOST_TEST(r.noted(NoteKind::kRefused, "recover.stages.isolate"));
 }
 

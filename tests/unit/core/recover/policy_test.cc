@@ -211,23 +211,27 @@ BOOST_AUTO_TEST_CASE(only_hosts_with_an_independent_author_are_isolated) {
   BOOST_TEST((t.restart.hosts == std::vector<std::string>{"n1", "n2"}));
 }
 
-// NVSentinel#1748: evidence of the monitor's own death is not the host's.
-BOOST_AUTO_TEST_CASE(the_class_of_a_diagnosis) {
+namespace {
+
+struct ClassRow {
+  const char* what;
+  Diagnosis diagnosis;
+  FaultClass wanted;
+};
+
+Diagnosis with(Diagnosis d, ActionKind action, Restart restart, const std::vector<std::string>& hosts) {
+  d.action.kind = action;
+  d.restart.kind = restart;
+  for (const std::string& host : hosts) d.hosts.emplace_back().host = host;
+  return d;
+}
+
+std::vector<ClassRow> class_rows() {
   using enum FaultClass;
-  const auto with = [](Diagnosis d, ActionKind action, Restart restart, std::vector<std::string> hosts) {
-    d.action.kind = action;
-    d.restart.kind = restart;
-    for (const std::string& host : hosts) d.hosts.emplace_back().host = host;
-    return d;
-  };
   const Diagnosis gpu = of(Category::kHardware, Component::kGpu);
   Diagnosis own = with(gpu, ActionKind::kIsolate, Restart::kElsewhere, {"n1"});
   own.about = About::kCulprit;
-  const struct {
-    const char* what;
-    Diagnosis diagnosis;
-    FaultClass wanted;
-  } rows[] = {
+  return {
       {"gpu gone", with(gpu, ActionKind::kIsolate, Restart::kElsewhere, {"n1"}), kDevice},
       {"our own death", own, kUnknown},
       {"illegal access",
@@ -284,7 +288,13 @@ BOOST_AUTO_TEST_CASE(the_class_of_a_diagnosis) {
        with(of(Category::kFramework, Component::kFramework), ActionKind::kRollback, Restart::kOlder, {}),
        kCheckpoint},
   };
-  for (const auto& row : rows)
+}
+
+}  // namespace
+
+// NVSentinel#1748: evidence of the monitor's own death is not the host's.
+BOOST_AUTO_TEST_CASE(the_class_of_a_diagnosis) {
+  for (const ClassRow& row : class_rows())
     BOOST_TEST(to_string(case_of(row.diagnosis, {}).fault) == to_string(row.wanted), row.what);
 }
 
