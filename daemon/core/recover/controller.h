@@ -71,6 +71,7 @@ struct VerdictSeen {
   ScheduledJob job;
   Diagnosis diagnosis;
   bool alive = false;      // processes of the attempt exist
+  bool settled = true;     // false: the diagnosis may still change; an ended job waits for a better one
   Authors also;            // who else states it, as the caller knows
   uint32_t measured = 1;   // times that the fault was measured
   double step_share = 0;   // of a slow part: its cost, 0..1

@@ -15,7 +15,7 @@ void HostSteps::settle_isolation(const ActionRecord& record, const ActionResult&
       machines.isolated(host, record.order.op, record.root, now);
       const std::string again = machines.again(host, options.policy.machine_window_ns, now);
       if (!again.empty()) note(NoteKind::kRecord, nullptr, "isolated again: " + again, record.order);
-      if (group_hosts.contains(host) && !guard.check("")) {
+      if (group_hosts.contains(host) && !guard.check(hosts[host].partition)) {
         CheckOrder order;
         order.decision = record.order.decision;
         order.hosts = {host};

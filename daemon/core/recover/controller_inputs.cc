@@ -181,7 +181,10 @@ void Controller::Impl::take(const VerdictSeen& in) {
   if (j->attempt.detected_ns == kNoTime || is_new) j->attempt.detected_ns = now;
   j->alive = in.alive;
   if (in.alive && j->declined_root == j->lead->root) return;  // a person declined it for this attempt
-  apply(*j, in.alive ? JobEvidence::kVerdictAlive : JobEvidence::kVerdictEnded);
+  if (in.alive) return apply(*j, JobEvidence::kVerdictAlive);
+  const Machine machine = j->treatment.machine;
+  const bool at_once = machine == Machine::kIsolate || machine == Machine::kDevice || in.settled;
+  apply(*j, at_once ? JobEvidence::kVerdictEnded : JobEvidence::kFailed);
 }
 
 void Controller::Impl::take(const SuspectsSeen& in) {

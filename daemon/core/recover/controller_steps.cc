@@ -14,6 +14,7 @@ namespace culprit::recover {
 namespace {
 
 constexpr size_t kExplained = 64;     // sentences per job
+constexpr size_t kReasonBytes = 160;  // of a title in an order: schedulers show less
 constexpr size_t kChainOfSteps = 16;  // transitions without an input between: more is a fault of the table
 
 bool isolates_machine(const ControlledJob& j) {
@@ -36,6 +37,13 @@ bool is_fatal(const ControlledJob& j) {
   if (machine == Machine::kIsolateLater) return j.at_save;
   return j.lead->symptom == Symptom::kHang || j.lead->fault == FaultClass::kDevice ||
          machine == Machine::kGroup || machine == Machine::kDevice;
+}
+
+// A title may quote a log: without control characters, and short.
+std::string reason_of(const Case& c, const Treatment& t) {
+  std::string text = shorten(to_terminal(c.title), kReasonBytes);
+  if (t.machine == Machine::kDevice && !t.devices.empty()) text += " on " + shown_list(t.devices);
+  return text;
 }
 
 double chance_of(std::string_view text) { return static_cast<double>(hash64(text) % 2001) / 1000.0 - 1.0; }
@@ -464,7 +472,9 @@ ActionOrder JobSteps::order_of(const ControlledJob& j, OrderKind kind, const std
   without.insert(j.next.hosts.begin(), j.next.hosts.end());
   order.excluded.assign(without.begin(), without.end());
   order.code = j.lead ? j.lead->code : j.stalled ? "HANG" : "UNKNOWN";
-  order.reason = j.lead ? j.lead->title : j.stalled ? "no progress" : "the cause is not known";
+  order.reason = j.lead      ? reason_of(*j.lead, j.treatment)
+                 : j.stalled ? "no progress"
+                             : "the cause is not known";
   return order;
 }
 

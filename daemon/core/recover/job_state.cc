@@ -104,7 +104,11 @@ class Move {
   Transition verdict_alive() const {
     if (f_.symptom == Symptom::kNumeric) return stay(Do::kAdvise | Do::kNote, "numbers: advice to the job");
     if (!f_.ends_job && !f_.stalled) return stay(Do::kNote | Do::kRemember, "the job goes on");
-    if (!f_.sure) return stay(Do::kNote | Do::kRemember, "the confidence does not suffice to stop the job");
+    if (!f_.sure) {
+      // A standstill stays a suspicion, which has a limit.
+      const JobState waits = f_.stalled && state_ == kRun ? kSuspect : state_;
+      return {waits, Do::kNote | Do::kRemember, "the confidence does not suffice to stop the job"};
+    }
     return end_it(kRun, "the fault keeps the job from going on");
   }
 

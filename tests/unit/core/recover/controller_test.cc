@@ -578,3 +578,44 @@ BOOST_AUTO_TEST_CASE(earlier_exclusions_end_where_hosts_are_too_few) {
   k.now += kHour;
   same_lines(k.verdict(job_named("4711", 1), forged("n2", k.now), false), {"run-again 4711 -n2"});
 }
+
+BOOST_AUTO_TEST_CASE(a_hang_with_a_weak_suspicion_is_ended_at_the_limit) {
+  Cluster k;
+  k.start(kJob);
+  Diagnosis d;
+  d.symptom = Symptom::kHang;
+  d.confidence = 0.6;
+  same_lines(k.verdict(kJob, d, true), {});
+  BOOST_TEST(k.state(kJob) == "suspect");
+  same_lines(k.later(11 * kMin), {"end-tasks 4711"});
+}
+
+BOOST_AUTO_TEST_CASE(an_ended_job_waits_30_seconds_for_a_verdict_that_is_settled) {
+  Cluster k;
+  k.start(kJob);
+  VerdictSeen first;
+  first.job = kJob;
+  first.diagnosis.title = "exit code 1";
+  first.settled = false;
+  same_lines(k.give(first), {});
+  BOOST_TEST(k.state(kJob) == "suspect");
+  k.now += 5 * kSecond;
+  same_lines(k.verdict(kJob, gpu_lost("n1", k.now), false), {"isolate n1"});
+  Cluster alone;
+  alone.start(kJob);
+  alone.give(first);
+  alone.later(31 * kSecond);
+  BOOST_TEST(alone.state(kJob) == "place");
+}
+
+// Titles quote logs, which users write.
+BOOST_AUTO_TEST_CASE(a_reason_has_no_control_characters_and_an_end) {
+  Cluster k;
+  k.start(kJob);
+  Diagnosis d = gpu_lost("n1", k.now);
+  d.title = "x\n\x1b[2J" + std::string(1000, 'y');
+  k.verdict(kJob, d, false);
+  BOOST_TEST(k.orders[0].reason.find('\n') == std::string::npos);
+  BOOST_TEST(k.orders[0].reason.find('\x1b') == std::string::npos);
+  BOOST_TEST(k.orders[0].reason.size() <= 160u);
+}
