@@ -101,6 +101,7 @@ tl::expected<HttpAnswer, HttpFailure> http_exchange(const HttpRequest& request) 
     curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body->size()));
     curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, request.body->data());
   }
+  if (!request.method.empty()) curl_easy_setopt(curl.get(), CURLOPT_CUSTOMREQUEST, request.method.c_str());
   Callbacks callbacks{request, curl.get()};
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, Callbacks::on_body);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &callbacks);

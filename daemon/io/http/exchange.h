@@ -25,6 +25,7 @@ struct HttpRequest {
   bool path_as_is = false;                    // false: ".." in the path is resolved
   std::vector<std::string> headers = {};      // "Name: value"; "Name:" leaves out one of libcurl's
   std::optional<std::string_view> body = {};  // body of a POST; none: a GET
+  std::string method = {};                    // PATCH, PUT, DELETE; empty: by the body
   std::string ca_file = {};                   // certificate authorities; empty: the system's
   bool ca_alone = false;                      // with `ca_file`: ignore the system's CA folder
   bool skip_name_check = false;               // of the certificate: accept one for another host
