@@ -64,6 +64,8 @@ install(DIRECTORY ${CULPRIT_PACKAGING}/systemd/drop-ins/
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples FILES_MATCHING PATTERN "*.conf")
 # For schedulers that start a job again by its exit code.
 install(DIRECTORY ${CULPRIT_PACKAGING}/recipes DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The least rights of a collector that acts in a cluster.
+install(DIRECTORY ${CULPRIT_PACKAGING}/kubernetes DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
   FILES_MATCHING PATTERN "*.c" PATTERN "*.cpp" PATTERN "*.toml" PATTERN "plugin_c*" EXCLUDE)
 

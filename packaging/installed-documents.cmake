@@ -6,7 +6,7 @@ function(culprit_installed_documents out folder)
   set(named rules.md rules/README.md categories.md rules/CATEGORIES.md sdk.md sdk/README.md
     sdk-python.md sdk/python/README.md sdk-nccl.md sdk/nccl/README.md sdk-mpi.md sdk/mpi/README.md)
   file(GLOB there RELATIVE ${docs} ${docs}/*.md ${docs}/*.png)
-  set(names "#" "https://" "http://" examples/collector ${there})
+  set(names "#" "https://" "http://" examples/collector kubernetes/controller.yaml ${there})
   foreach(name IN LISTS there)
     if(name MATCHES "\\.md$")
       list(APPEND named ${name} daemon/docs/${name})
@@ -22,7 +22,7 @@ function(culprit_installed_documents out folder)
     file(READ ${PROJECT_SOURCE_DIR}/${document} text)
     foreach(link rules/README.md=rules.md rules/CATEGORIES.md=categories.md sdk/README.md=sdk.md
         sdk/python/README.md=sdk-python.md sdk/nccl/README.md=sdk-nccl.md sdk/mpi/README.md=sdk-mpi.md
-        examples/collector=examples/collector daemon/docs/=)
+        examples/collector=examples/collector packaging/kubernetes=kubernetes daemon/docs/=)
       string(REGEX REPLACE "=.*" "" from ${link})
       string(REGEX REPLACE ".*=" "" to ${link})
       string(REGEX REPLACE "\\]\\((\\.\\./)+${from}" "](${to}" text "${text}")

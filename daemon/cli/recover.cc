@@ -142,9 +142,9 @@ int send_order(OrderOptions& o, const std::string& what) {
   if (!done) return report_error(done.error().text), kUnable;
   const Json json = parse_ordered_json(*done);
   if (!json.is_object()) return report_error("the daemon's answer is no object"), kUnable;
-  const std::string said =
+  const std::string done_text =
       fmt::format("{}{}{}\n", text_field(json, "done"), o.id.empty() ? "" : ": ", to_terminal(o.id));
-  return print(o.remote.format == "json" ? *done : said) ? kDone : kUnable;
+  return print(o.remote.format == "json" ? *done : done_text) ? kDone : kUnable;
 }
 
 void add_orders(Command& recover, Run& run) {

@@ -92,11 +92,10 @@ void say_waiting(const app::AttemptView& view, uint32_t attempt) {
   std::vector<std::string> missing;
   for (const std::string& host : view.hosts)
     if (!view.ends.contains(host)) missing.push_back(host);
-  const std::string what =
-      view.deciding     ? "the decision of another host"
-      : missing.empty() ? "the decision"
-                        : fmt::format("{} of {} hosts to end: {}", missing.size(), view.hosts.size(),
-                                      some_of(missing));
+  const std::string what = view.deciding     ? "the decision of another host"
+                           : missing.empty() ? "the decision"
+                                             : fmt::format("{} of {} hosts to end: {}", missing.size(),
+                                                           view.hosts.size(), some_of(missing));
   report_error(fmt::format("attempt {}: waiting for {}", attempt, what));
 }
 
@@ -571,7 +570,7 @@ class Member {
     const auto from = evidence.newest(mine.attempt.decision.older ? before : std::nullopt);
     if (from && *from) mine.next.resume = (*from)->path, mine.next.resume_step = (*from)->step;
     if (from) return;
-    // Without it an attempt would begin anew.
+    // Without it an attempt would begin from nothing.
     mine.attempt.decision = {};
     mine.attempt.decision.why = "not started again: " + from.error().text;
     mine.next = {};

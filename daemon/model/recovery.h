@@ -39,6 +39,8 @@ struct ActionOrder {
   std::vector<std::string> excluded;  // hosts, of kRunAgain and kVerify
   std::string code;                   // short name of the cause for the scheduler: "XID79"
   std::string reason;                 // one sentence without a full stop
+  // kIsolate and kReturn: UUID or PCI address of one GPU of the host; empty: the whole host.
+  std::string device;
 };
 
 enum class ActionState : uint8_t {

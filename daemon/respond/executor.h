@@ -1,8 +1,8 @@
-// Carries out what core/recover decides (model/recovery.h): an Executor on the loop thread gives each order to
-// a backend of one scheduler on a thread of its own, and the result back to the loop.
+// Carries out what core/recover decides (model/recovery.h): an Executor on the loop thread gives each order
+// to a backend of one scheduler on a thread of its own, and the result back to the loop.
 //
-// The caller writes the order to the ledger before carry_out(). An order that a stop or crash interrupts has no
-// result: the caller finds it reserved at its next start and may repeat it, since each backend first reads
+// The caller writes the order to the ledger before carry_out(). An order that a stop or crash interrupts has
+// no result: the caller finds it reserved at its next start and may repeat it, since each backend first reads
 // whether the order's mark is already there.
 #pragma once
 
@@ -34,12 +34,12 @@ class Pace {
 //
 // States of results: kDone: read back as ordered, also if it was there before. kFailed: refused or the
 // precondition does not hold, nothing changed. kSuperseded: another actor did it, undid it, or the job is
-// another by now; nothing of others is overwritten. kAmbiguous: no answer after a write, or another result than
-// ordered.
-//   kRunAgain: kDone with `hosts`: runs there, without the excluded. kDone without hosts: released, and pending
-//     for the reason in `detail`.
-//   kVerify: kDone with `hosts`: runs there. kFailed: pending, ended, or on an excluded host (then with hosts).
-//   Both give `job`, the identity that later orders use: a requeue changes the time of submission.
+// another by now; nothing of others is overwritten. kAmbiguous: no answer after a write, or another result
+// than ordered.
+//   kRunAgain: kDone with `hosts`: runs there, without the excluded. kDone without hosts: released, and
+//   pending for the reason in `detail`.
+//   kVerify: kDone with `hosts`: runs there. kFailed: pending, ended, or on an excluded host (then with
+//   hosts). Both give `job`, the identity that later orders use: a requeue changes the time of submission.
 class Backend {
  public:
   virtual ~Backend() = default;

@@ -12,6 +12,7 @@
 namespace culprit::respond {
 namespace {
 
+constexpr size_t kDeviceBytes = 64;
 constexpr size_t kHostBytes = 253, kWordBytes = 64, kDetailBytes = 300, kHostsMost = 16'384;
 
 constexpr std::array<std::string_view, 5> kKinds{"isolate", "return", "end_tasks", "run_again", "verify"};
@@ -52,6 +53,9 @@ Status check_order(const ActionOrder& order) {
   if (!order.code.empty() && !is_plain_word(order.code, kWordBytes)) return invalid("code", order.code);
   const bool to_host = order.kind == OrderKind::kIsolate || order.kind == OrderKind::kReturn;
   if (to_host && !is_host_name(order.target)) return invalid("host", order.target);
+  std::string device = order.device;  // "0000:9b:00.0"
+  std::ranges::replace(device, ':', '-');
+  if (!device.empty() && !is_plain_word(device, kDeviceBytes)) return invalid("device", order.device);
   if (order.excluded.size() > kExcludedMost)
     return fail(ErrorCode::kLimit, fmt::format("the order excludes more than {} hosts", kExcludedMost));
   for (const std::string& host : order.excluded)
@@ -78,6 +82,7 @@ std::string order_json(const ActionOrder& order) {
     w.values("excluded", order.excluded);
     w.field("code", order.code);
     w.field("reason", order.reason);
+    w.text_or_null("device", order.device);
   });
   return w.finish();
 }

@@ -25,13 +25,13 @@ bool is_host_name(std::string_view text);
 Status check_order(const ActionOrder& order);
 constexpr size_t kExcludedMost = 4096;
 
-// One object without a newline: op, decision, kind, target, job, excluded, code, reason (formats.md, "Orders to
-// launchers").
+// One object without a newline: op, decision, kind, target, job, excluded, code, reason (formats.md section
+// 13).
 std::string order_json(const ActionOrder& order);
 
 // The answer of a launcher or webhook to an order: empty, one line of text, or
-// {"state":"done|failed|superseded|ambiguous","detail":"…","hosts":["n1"]}. `state` is of an answer without one.
-// Unknown members are ignored; a malformed answer is its first line as text.
+// {"state":"done|failed|superseded|ambiguous","detail":"…","hosts":["n1"]}. `state` is of an answer without
+// one. Unknown members are ignored; a malformed answer is its first line as text.
 ActionResult parse_answer(const ActionOrder& order, ActionState state, std::string_view text);
 
 ActionResult result_of(const ActionOrder& order, ActionState state, std::string detail);

@@ -38,6 +38,8 @@ ActionResult SlurmBackend::carry_out(const ActionOrder& order, Pace& pace) const
   if (of_job && !is_job_id(order.job.id))
     return result_of(order, ActionState::kFailed,
                      fmt::format("{} is no id of a job of Slurm", one_line(order.job.id)));
+  if (!order.device.empty())
+    return result_of(order, ActionState::kFailed, "Slurm cannot drain one GPU of a node");
   switch (order.kind) {
     case OrderKind::kIsolate:
       return NodeSteps(order, options_, pace).isolate();

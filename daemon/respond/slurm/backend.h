@@ -1,13 +1,13 @@
-// Isolates and returns nodes, and runs jobs again, at Slurm (docs/operations.md, "The controller's rights in
-// Slurm").
+// Isolates and returns nodes, and runs jobs again, at Slurm (docs/operations.md, "What the controller does
+// at Slurm and Kubernetes").
 //
-// A drain overwrites an administrator's reason, and Slurm has no compare-and-set: each step reads the real state,
-// decides, writes and reads back. Only nodes that nobody has taken out are drained; only our own are returned.
-// A job is its id, time of submission and number of restarts; each step looks at them again.
+// A drain overwrites an administrator's reason, and Slurm has no compare-and-set: each step reads the real
+// state, decides, writes and reads back. Only nodes in service are drained; only our own are
+// returned. A job is its id, time of submission and number of restarts; each step looks at them again.
 //
-// The owner of a job, or an operator of Slurm, may run it again; only an operator may drain. The agents end the
-// job's processes (kEndTasks): a requeue alone waits KillWait for tasks that ignore SIGTERM. Never reboots,
-// powers down, suspends or sets State=DOWN.
+// The owner of a job, or an operator of Slurm, may run it again; only an operator may drain. The agents end
+// the job's processes (kEndTasks): a requeue alone waits KillWait for tasks that ignore SIGTERM. Never
+// reboots, powers down, suspends or sets State=DOWN.
 #pragma once
 
 #include "respond/executor.h"

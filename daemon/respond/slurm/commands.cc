@@ -145,7 +145,8 @@ SlurmResult<std::string> Commands::output(const std::string& path, std::vector<s
   io::ProgramRun run;
   run.path = path;
   const std::string name = path.substr(path.rfind('/') + 1);
-  const std::string subject = fmt::format("{} {}", name, words.empty() ? "" : words[0]);
+  const auto verb = std::ranges::find_if(words, [](const std::string& word) { return word[0] != '-'; });
+  const std::string subject = path == options_.squeue || verb == words.end() ? name : name + " " + *verb;
   words.insert(words.begin(), name);
   run.words = std::move(words);
   // Times in seconds since the epoch: another format has no time zone. No variable of this process reaches

@@ -7,8 +7,8 @@
 namespace culprit::respond::slurm {
 namespace {
 
-// Out of service, or on its way. A node that does not answer (NOT_RESPONDING) is none of these: Slurm may take
-// it back by itself once it answers.
+// Out of service, or on its way. A node that does not answer (NOT_RESPONDING) is none of these: Slurm may
+// take it back by itself once it answers.
 bool is_out(const NodeState& node) {
   for (const std::string_view flag : {"DRAIN", "DOWN", "FAIL", "MAINT", "POWER", "REBOOT"})
     if (node.has(flag)) return true;

@@ -58,99 +58,94 @@ std::string raised_in(const char* module, const char* exception) {
       module, exception);
 }
 
+const struct {
+  size_t steps;
+  const char* module;
+  const char* exception;
+  const char* wanted;
+} kRaised[] = {
+    {0, "urllib3/connection.py", "ConnectionRefusedError: [Errno 111] Connection refused", "later"},
+    {60, "redis/connection.py",
+     "redis.exceptions.ConnectionError: Error 111 connecting to cache-1:6379. Connection refused.", "later"},
+    {0, "psycopg2/__init__.py",
+     "psycopg2.OperationalError: connection to server at \"10.2.0.9\", port 5432 failed: Connection "
+     "refused",
+     "later"},
+    {0, "transformers/utils/hub.py",
+     "OSError: We couldn't connect to 'https://huggingface.co' to load this file", "later"},
+    {0, "datasets/load.py", "ConnectionError: Couldn't reach 'org/set' on the Hub (ConnectTimeout)", "later"},
+    {60, "botocore/httpsession.py",
+     "botocore.exceptions.EndpointConnectionError: Could not connect to the endpoint URL: "
+     "\"https://b.s3.example.org/ckpt\"",
+     "later"},
+    {60, "botocore/client.py",
+     "botocore.exceptions.ClientError: An error occurred (SlowDown) when calling the PutObject operation "
+     "(reached max retries: 4): Please reduce your request rate.",
+     "later"},
+    {60, "botocore/httpsession.py",
+     "botocore.exceptions.ReadTimeoutError: Read timeout on endpoint URL: \"https://b.s3.example.org/a\"",
+     "later"},
+    {60, "requests/models.py",
+     "requests.exceptions.HTTPError: 502 Server Error: Bad Gateway for url: https://track.example.org/api",
+     "later"},
+    {60, "train/io.py", "OSError: [Errno 107] Transport endpoint is not connected: '/mnt/bucket/a'", "later"},
+    {60, "train/io.py", "OSError: [Errno 108] Cannot send after transport endpoint shutdown: '/lustre/a'",
+     "later"},
+    {60, "train/io.py", "OSError: [Errno 121] Remote I/O error: '/beegfs/run/ckpt.pt'", "later"},
+    {60, "train/io.py", "OSError: [Errno 116] Stale file handle", "later"},
+    {60, "train/io.py", "OSError: [Errno 37] No locks available: '/nfs/run7/state.lock'", "later"},
+    {0, "filelock/_api.py",
+     "filelock._error.Timeout: The file lock '/home/u/.cache/hub/model.lock' could not be acquired.", "same"},
+    {0, "h5py/_hl/files.py",
+     "BlockingIOError: [Errno 11] Unable to synchronously open file (unable to lock file, errno = 11, "
+     "error "
+     "message = 'Resource temporarily unavailable')",
+     "same"},
+    {60, "optuna/storages/_rdb.py", "sqlite3.OperationalError: database is locked", "same"},
+    {60, "train/io.py",
+     "FileNotFoundError: [Errno 2] No such file or directory: '/scratch/state.json.tmp.4' -> "
+     "'/scratch/state.json'",
+     "same"},
+    {0, "train/io.py", "FileExistsError: [Errno 17] File exists: '/scratch/run7/cache'", "unknown"},
+    {0, "train/io.py", "OSError: [Errno 98] Address already in use", "same"},
+    {0, "huggingface_hub/hf_api.py",
+     "json.decoder.JSONDecodeError: Unterminated string starting at: line 1 column 9001 (char 9000)",
+     "unknown"},
+    {0, "gzip.py", "EOFError: Compressed file ended before the end-of-stream marker was reached", "unknown"},
+    {0, "torch/serialization.py", "_pickle.UnpicklingError: pickle data was truncated", "unknown"},
+    {0, "torch/serialization.py",
+     "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
+     "older"},
+    {60, "train/io.py", "ConnectionResetError: [Errno 104] Connection reset by peer", "same"},
+    {0, "torch/cuda/__init__.py",
+     "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable", "same"},
+    {0, "torch/nn/modules/module.py",
+     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity "
+     "of "
+     "79.15 GiB with 12.00 MiB free. Process 41233 has 70.10 GiB memory in use. Including "
+     "non-PyTorch "
+     "memory, this process has 9.00 GiB memory in use.",
+     "same"},
+    // What a person must change.
+    {0, "torch/nn/modules/module.py",
+     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity "
+     "of "
+     "79.15 GiB with 12.00 MiB free. Including non-PyTorch memory, this process has 79.00 GiB "
+     "memory "
+     "in use.",
+     "never"},
+    {0, "train/io.py", "ModuleNotFoundError: No module named 'apex'", "never"},
+    {0, "train/io.py", "KeyError: 'hidden'", "never"},
+    {0, "train/io.py", "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.txt'", "never"},
+    {0, "train/io.py", "json.decoder.JSONDecodeError: Expecting ',' delimiter: line 3 column 5 (char 40)",
+     "never"},
+    {0, "zipfile.py", "zipfile.BadZipFile: File is not a zip file", "never"},
+};
+
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_service_a_lock_or_a_race_stops_no_job) {
-  const struct {
-    size_t steps;
-    const char* module;
-    const char* exception;
-    const char* wanted;
-  } rows[] = {
-      {0, "urllib3/connection.py", "ConnectionRefusedError: [Errno 111] Connection refused", "later"},
-      {60, "redis/connection.py",
-       "redis.exceptions.ConnectionError: Error 111 connecting to cache-1:6379. Connection refused.",
-       "later"},
-      {0, "psycopg2/__init__.py",
-       "psycopg2.OperationalError: connection to server at \"10.2.0.9\", port 5432 failed: Connection "
-       "refused",
-       "later"},
-      {0, "transformers/utils/hub.py",
-       "OSError: We couldn't connect to 'https://huggingface.co' to load this file", "later"},
-      {0, "datasets/load.py", "ConnectionError: Couldn't reach 'org/set' on the Hub (ConnectTimeout)",
-       "later"},
-      {60, "botocore/httpsession.py",
-       "botocore.exceptions.EndpointConnectionError: Could not connect to the endpoint URL: "
-       "\"https://b.s3.example.org/ckpt\"",
-       "later"},
-      {60, "botocore/client.py",
-       "botocore.exceptions.ClientError: An error occurred (SlowDown) when calling the PutObject operation "
-       "(reached max retries: 4): Please reduce your request rate.",
-       "later"},
-      {60, "botocore/httpsession.py",
-       "botocore.exceptions.ReadTimeoutError: Read timeout on endpoint URL: \"https://b.s3.example.org/a\"",
-       "later"},
-      {60, "requests/models.py",
-       "requests.exceptions.HTTPError: 502 Server Error: Bad Gateway for url: https://track.example.org/api",
-       "later"},
-      {60, "train/io.py", "OSError: [Errno 107] Transport endpoint is not connected: '/mnt/bucket/a'",
-       "later"},
-      {60, "train/io.py", "OSError: [Errno 108] Cannot send after transport endpoint shutdown: '/lustre/a'",
-       "later"},
-      {60, "train/io.py", "OSError: [Errno 121] Remote I/O error: '/beegfs/run/ckpt.pt'", "later"},
-      {60, "train/io.py", "OSError: [Errno 116] Stale file handle", "later"},
-      {60, "train/io.py", "OSError: [Errno 37] No locks available: '/nfs/run7/state.lock'", "later"},
-      {0, "filelock/_api.py",
-       "filelock._error.Timeout: The file lock '/home/u/.cache/hub/model.lock' could not be acquired.",
-       "same"},
-      {0, "h5py/_hl/files.py",
-       "BlockingIOError: [Errno 11] Unable to synchronously open file (unable to lock file, errno = 11, "
-       "error "
-       "message = 'Resource temporarily unavailable')",
-       "same"},
-      {60, "optuna/storages/_rdb.py", "sqlite3.OperationalError: database is locked", "same"},
-      {60, "train/io.py",
-       "FileNotFoundError: [Errno 2] No such file or directory: '/scratch/state.json.tmp.4' -> "
-       "'/scratch/state.json'",
-       "same"},
-      {0, "train/io.py", "FileExistsError: [Errno 17] File exists: '/scratch/run7/cache'", "unknown"},
-      {0, "train/io.py", "OSError: [Errno 98] Address already in use", "same"},
-      {0, "huggingface_hub/hf_api.py",
-       "json.decoder.JSONDecodeError: Unterminated string starting at: line 1 column 9001 (char 9000)",
-       "unknown"},
-      {0, "gzip.py", "EOFError: Compressed file ended before the end-of-stream marker was reached",
-       "unknown"},
-      {0, "torch/serialization.py", "_pickle.UnpicklingError: pickle data was truncated", "unknown"},
-      {0, "torch/serialization.py",
-       "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
-       "older"},
-      {60, "train/io.py", "ConnectionResetError: [Errno 104] Connection reset by peer", "same"},
-      {0, "torch/cuda/__init__.py",
-       "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable", "same"},
-      {0, "torch/nn/modules/module.py",
-       "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity "
-       "of "
-       "79.15 GiB with 12.00 MiB free. Process 41233 has 70.10 GiB memory in use. Including "
-       "non-PyTorch "
-       "memory, this process has 9.00 GiB memory in use.",
-       "same"},
-      // What a person must change.
-      {0, "torch/nn/modules/module.py",
-       "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity "
-       "of "
-       "79.15 GiB with 12.00 MiB free. Including non-PyTorch memory, this process has 79.00 GiB "
-       "memory "
-       "in use.",
-       "never"},
-      {0, "train/io.py", "ModuleNotFoundError: No module named 'apex'", "never"},
-      {0, "train/io.py", "KeyError: 'hidden'", "never"},
-      {0, "train/io.py", "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.txt'",
-       "never"},
-      {0, "train/io.py", "json.decoder.JSONDecodeError: Expecting ',' delimiter: line 3 column 5 (char 40)",
-       "never"},
-      {0, "zipfile.py", "zipfile.BadZipFile: File is not a zip file", "never"},
-  };
-  for (const auto& row : rows)
+  for (const auto& row : kRaised)
     BOOST_TEST(advice_of({{"train.log", steps_of_a_job(row.steps) + raised_in(row.module, row.exception)}}) ==
                    row.wanted,
                row.exception);
@@ -181,9 +176,10 @@ BOOST_AUTO_TEST_CASE(a_device_that_the_kernel_reports_leads_what_the_program_rai
   // A traceback has the time of the last step above it; the kernel's line may be much later.
   for (const char* what : {"unspecified launch failure", "an illegal memory access was encountered",
                            "misaligned address", "an illegal instruction was encountered"})
-    for (const char* second : {"00:57", "01:01", "01:40"}) {
+    for (const char* second : {"01:01", "01:40"}) {
       const std::string kernel = fmt::format(
-          "Nov 21 02:{} gpu-4 kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=4121, GPU has fallen off the "
+          "2026-11-21T02:{}+00:00 gpu-4 kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=4121, GPU has fallen off "
+          "the "
           "bus.\n",
           second);
       const std::string raised = fmt::format("RuntimeError: CUDA error: {}", what);

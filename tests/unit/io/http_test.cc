@@ -115,6 +115,18 @@ BOOST_AUTO_TEST_CASE(a_request_with_a_body_is_a_post_with_its_headers) {
   BOOST_TEST(server.received().ends_with("\r\n\r\ntext END"));
 }
 
+BOOST_AUTO_TEST_CASE(a_named_method_replaces_the_bodys_own) {
+  for (const bool with_body : {true, false}) {
+    HttpAnswerer server(kPlain);
+    HttpRequest request = server.request();
+    request.method = "PATCH";
+    if (with_body) request.body = "text END";
+    BOOST_REQUIRE(http_exchange(request));
+    BOOST_TEST(server.received().starts_with("PATCH /b HTTP/1.1\r\n"));
+    BOOST_TEST(server.received().ends_with("END") == with_body);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_path_goes_as_it_is_where_that_is_asked_for) {
   HttpAnswerer server(kPlain);
   HttpRequest request = server.request();

@@ -2,8 +2,8 @@
 
 #include <fmt/ranges.h>
 
-#include <boost/test/data/test_case.hpp>
 #include <fmt/format.h>
+#include <boost/test/data/test_case.hpp>
 
 #include <boost/test/unit_test.hpp>
 #include <map>

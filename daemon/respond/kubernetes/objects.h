@@ -1,0 +1,64 @@
+// What is read of Kubernetes objects, and the bodies of writes. Objects come from a server: a member that is
+// missing or of another type reads as null or empty. Pure; any thread.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/recovery.h"
+
+namespace culprit::respond::kubernetes {
+
+using Json = nlohmann::json;
+
+// Members by name, one below the other; null where one is missing.
+const Json& member(const Json& object, std::initializer_list<std::string_view> path);
+std::string text_of(const Json& object, std::initializer_list<std::string_view> path);
+
+// Value of our taint on the node: the decision. nullopt: there is none.
+std::optional<std::string> own_taint(const Json& node);
+// Whether the node's version and list of taints can be written back.
+bool has_taint_list(const Json& node);
+// Merge patch of all taints that are there but ours, and ours with this decision; empty: without.
+std::string taint_patch(const Json& node, std::string_view decision, std::string_view effect);
+
+// Strategic merge patch of the node's status: our condition alone. The transition time is of `node` where the
+// status is the same.
+struct Condition {
+  bool is_fault = false;
+  std::string reason;  // one word
+  std::string message;
+};
+std::string condition_patch(const Json& node, const Condition& condition, std::string_view now);
+
+struct NodeEvent {
+  std::string name;  // of the Event
+  std::string node, reason, message, host;
+  bool is_warning = false;
+  std::string now;
+};
+std::string event_body(const NodeEvent& event);
+// Merge patch for a repeated event.
+std::string event_patch(uint64_t count, std::string_view now);
+
+// A reason of a condition or event: letters and digits of the code.
+std::string reason_word(std::string_view code);
+
+struct Pod {
+  std::string name, uid, node, phase;
+  std::optional<uint32_t> attempt;  // label of JobSet
+  bool ends = false;                // deleted, and within its grace period
+  std::vector<std::string> owners;  // UIDs by labels and owner references
+  bool by_jobset = false;
+
+  bool is_active() const { return !ends && phase != "Succeeded" && phase != "Failed"; }
+};
+std::optional<Pod> parse_pod(const Json& object);
+
+// DeleteOptions. A server that gets them ignores ?dryRun=All.
+std::string delete_body(const std::string& uid, bool dry_run);
+
+}  // namespace culprit::respond::kubernetes

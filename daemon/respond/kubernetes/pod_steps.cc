@@ -1,0 +1,199 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "respond/kubernetes/steps.h"
+#include "respond/order.h"
+
+namespace culprit::respond::kubernetes {
+namespace {
+
+constexpr size_t kPodsMost = 20'000;
+constexpr int kPagePods = 250;
+constexpr size_t kPageBytes = 16 << 20;
+constexpr int kListTries = 3;  // a list whose next page has expired begins again
+
+// What the controllers write on their pods: JobSet and TrainJob, PyTorchJob and MPIJob, Job since 1.27, Job.
+constexpr std::string_view kNameLabels[] = {"jobset.sigs.k8s.io/jobset-name",
+                                            "training.kubeflow.org/job-name", "batch.kubernetes.io/job-name",
+                                            "job-name"};
+
+bool is_name(std::string_view text) {
+  return is_host_name(text) && text.find("..") == text.npos;  // a DNS name as well
+}
+
+}  // namespace
+
+bool PodSteps::split_id() {
+  const std::string_view id = order_.job.id;
+  const size_t slash = id.find('/');
+  if (slash == id.npos || !is_name(id.substr(0, slash)) || !is_name(id.substr(slash + 1))) return false;
+  namespace_ = id.substr(0, slash), workload_ = id.substr(slash + 1);
+  return true;
+}
+
+tl::expected<std::vector<Pod>, ActionResult> PodSteps::list(const std::string& selector) {
+  std::string next, trouble;
+  std::vector<Pod> out;
+  for (int tries = 0; tries < kListTries;) {
+    ApiRequest request;
+    request.method = "GET";
+    request.path =
+        fmt::format("/api/v1/namespaces/{}/pods?labelSelector={}&limit={}{}{}", escaped(namespace_),
+                    escaped(selector), kPagePods, next.empty() ? "" : "&continue=", escaped(next));
+    request.answer_max = kPageBytes;
+    const ApiAnswer answer = patient_call(options_.call, request, pace_);
+    trouble = message_of(answer);
+    if (answer.status == 410) {  // this page's version is no longer stored
+      ++tries, out.clear(), next.clear();
+      continue;
+    }
+    const Json page = object_of(answer);
+    if (answer.status != 200 || !member(page, {"items"}).is_array()) break;
+    for (const Json& item : member(page, {"items"})) {
+      if (out.size() >= kPodsMost)
+        return tl::unexpected(
+            result(ActionState::kFailed, fmt::format("job {}: more than {} pods", order_.job.id, kPodsMost)));
+      if (auto pod = parse_pod(item)) out.push_back(std::move(*pod));
+    }
+    next = text_of(page, {"metadata", "continue"});
+    if (next.empty()) return out;
+  }
+  return tl::unexpected(
+      result(ActionState::kFailed, fmt::format("pods of job {}: {}", order_.job.id, trouble)));
+}
+
+tl::expected<std::vector<Pod>, ActionResult> PodSteps::pods() {
+  for (const std::string_view label : kNameLabels) {
+    auto found = list(fmt::format("{}={}", label, workload_));
+    if (!found || !found->empty()) {
+      if (!found || order_.job.uid.empty()) return found;
+      // Pods of a JobSet may name their Job alone.
+      std::erase_if(*found, [&](const Pod& pod) {
+        return !pod.by_jobset && std::ranges::find(pod.owners, order_.job.uid) == pod.owners.end();
+      });
+      if (!found->empty()) return found;
+      return tl::unexpected(
+          result(ActionState::kSuperseded, fmt::format("job {} is another object by now", order_.job.id)));
+    }
+  }
+  return std::vector<Pod>{};
+}
+
+ActionResult PodSteps::end_tasks() {
+  if (!split_id())
+    return result(ActionState::kFailed, fmt::format("{} is no NAMESPACE/NAME", one_line(order_.job.id)));
+  const auto all = pods();
+  if (!all) return all.error();
+  size_t ended = 0, already = 0;
+  std::optional<uint32_t> newer;
+  std::string refused;
+  for (const Pod& pod : *all) {
+    if (pod.attempt && *pod.attempt != order_.job.restarts) {
+      if (*pod.attempt > order_.job.restarts) newer = pod.attempt;
+      continue;
+    }
+    if (!pod.is_active()) {
+      ++already;
+      continue;
+    }
+    const ApiAnswer answer =
+        call("DELETE", fmt::format("/api/v1/namespaces/{}/pods/{}", escaped(namespace_), escaped(pod.name)),
+             delete_body(pod.uid, options_.observe));
+    if (answer.status == 200 || answer.status == 202)
+      ++ended;
+    else if (answer.status == 404 || answer.status == 409)  // 409: another pod of the name
+      ++already;
+    else
+      refused = message_of(answer);
+    if (pace_.stop().load()) break;
+  }
+  if (!refused.empty())
+    return result(ended > 0 ? ActionState::kAmbiguous : ActionState::kFailed,
+                  fmt::format("{} deleted, then {}", counted(ended, "pod"), refused));
+  if (newer && ended == 0)
+    return result(ActionState::kSuperseded,
+                  fmt::format("job {} is in attempt {} already", order_.job.id, *newer));
+  return result(ActionState::kDone,
+                fmt::format("{} deleted, {} had ended before", counted(ended, "pod"), already));
+}
+
+std::optional<ActionResult> PodSteps::check_excluded() const {
+  for (const std::string& host : order_.excluded) {
+    const ApiAnswer answer = call("GET", "/api/v1/nodes/" + escaped(host));
+    if (answer.status == 404) continue;  // nothing is placed there
+    if (answer.status != 200)
+      return result(ActionState::kFailed, fmt::format("{}: {}", host, message_of(answer)));
+    const Json node = object_of(answer);
+    const Json& cordon = member(node, {"spec", "unschedulable"});
+    if (!own_taint(node) && !(cordon.is_boolean() && cordon.get<bool>()))
+      return result(ActionState::kFailed,
+                    fmt::format("{} has no taint {}: pods of the job may come back to it", host, kTaintKey));
+  }
+  return std::nullopt;
+}
+
+ActionResult PodSteps::judge(const std::vector<Pod>& all) const {
+  uint32_t attempt = order_.job.restarts;
+  for (const Pod& pod : all) attempt = std::max(attempt, pod.attempt.value_or(0));
+  size_t active = 0, running = 0, ended = 0;
+  std::set<std::string> hosts;
+  for (const Pod& pod : all) {
+    if (pod.attempt && *pod.attempt != attempt) continue;
+    if (!pod.is_active()) {
+      ended += !pod.ends;
+      continue;
+    }
+    ++active;
+    running += pod.phase == "Running";
+    if (!pod.node.empty()) hosts.insert(pod.node);
+  }
+  const auto with = [&](ActionState state, std::string detail) {
+    ActionResult out = result(state, std::move(detail));
+    out.job = order_.job;
+    out.job.restarts = attempt;
+    return out;
+  };
+  const std::string subject = fmt::format("job {}", order_.job.id);
+  if (active == 0) return with(ActionState::kFailed, fmt::format("{}: no pod, {} ended", subject, ended));
+  if (running < active)
+    return with(ActionState::kFailed, fmt::format("{}: {} of {} pods run", subject, running, active));
+  ActionResult out = with(ActionState::kDone, fmt::format("{}: {} run", subject, counted(running, "pod")));
+  for (const std::string& host : order_.excluded)
+    if (hosts.contains(host)) {
+      out.state = ActionState::kFailed;
+      out.detail = one_line(fmt::format("{}: runs on the excluded {}", subject, host));
+    }
+  out.hosts.assign(hosts.begin(), hosts.end());
+  return out;
+}
+
+ActionResult PodSteps::verify() {
+  if (!split_id())
+    return result(ActionState::kFailed, fmt::format("{} is no NAMESPACE/NAME", one_line(order_.job.id)));
+  const auto all = pods();
+  return all ? judge(*all) : all.error();
+}
+
+ActionResult PodSteps::run_again() {
+  if (!split_id())
+    return result(ActionState::kFailed, fmt::format("{} is no NAMESPACE/NAME", one_line(order_.job.id)));
+  if (auto no = check_excluded()) return *no;
+  const TimeNs until = pace_.now() + options_.start_ns;
+  while (true) {
+    const auto all = pods();
+    ActionResult out = all ? judge(*all) : all.error();
+    if (out.state == ActionState::kDone || out.state == ActionState::kSuperseded) return out;
+    const bool goes_on = pace_.pause(options_.round_ns);
+    if (goes_on && pace_.now() < until) continue;
+    // Pending pods are the scheduler's: reported as such. No pod at all, or one on an excluded host, is not.
+    const bool pending = all && out.hosts.empty() && std::ranges::any_of(*all, &Pod::is_active);
+    if (pending) out.state = ActionState::kDone;
+    if (!out.hosts.empty()) out.state = ActionState::kAmbiguous;
+    return out;
+  }
+}
+
+}  // namespace culprit::respond::kubernetes

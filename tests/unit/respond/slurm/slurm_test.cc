@@ -1,0 +1,313 @@
+// Orders at a Slurm that answers what a test gives it.
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <deque>
+#include <map>
+
+#include "../fake_pace.h"
+#include "respond/order.h"
+#include "respond/slurm/backend.h"
+
+using namespace culprit;
+using namespace culprit::respond;
+using namespace culprit::respond::slurm;
+using respond::testing::FakePace, respond::testing::order_for;
+namespace bdata = boost::unit_test::data;
+
+namespace {
+
+constexpr const char* kOurs = "culprit:XID79 d-0001 00112233445566aa";
+
+io::ProgramEnd answered(std::string output) {
+  io::ProgramEnd out;
+  out.kind = io::ProgramEnd::Kind::kExited;
+  out.output = std::move(output);
+  return out;
+}
+io::ProgramEnd refused(const std::string& errors) {
+  io::ProgramEnd out = answered("");
+  out.code = 1, out.errors = out.reason = errors;
+  return out;
+}
+io::ProgramEnd silent() {
+  io::ProgramEnd out;
+  out.kind = io::ProgramEnd::Kind::kTimeout, out.reason = "did not end within 15.0s";
+  return out;
+}
+
+// Answers by the beginning of the command; the last answer of a list repeats.
+struct FakeSlurm {
+  std::map<std::string, std::deque<io::ProgramEnd>> answers;
+  std::vector<std::string> writes;
+  FakePace pace;
+
+  ActionResult carry_out(const ActionOrder& order, bool observe = false) {
+    SlurmOptions options;
+    options.observe = observe;
+    options.run = [this](const io::ProgramRun& run) {
+      std::string line;
+      for (const std::string& word : run.words) line += (line.empty() ? "" : " ") + word;
+      if (line.find("scontrol -o") == line.npos && line.find("squeue") == line.npos &&
+          line.find("hostnames") == line.npos)
+        writes.push_back(line.substr(line.find(' ') + 1));
+      for (auto& [begin, list] : answers)
+        if (line.starts_with(begin)) {
+          io::ProgramEnd out = list.front();
+          if (list.size() > 1) list.pop_front();
+          return out;
+        }
+      return answered("");
+    };
+    return SlurmBackend(options).carry_out(order, pace);
+  }
+};
+
+std::string node_line(const std::string& state, const std::string& reason = "") {
+  return "NodeName=n1 Arch=x86_64 OS=Linux 6.1 #1 State=" + state + " ThreadsPerCore=1 Comment=x" +
+         (reason.empty() ? "" : " Reason=" + reason + " [root@1795978682]") + "\n";
+}
+
+std::string job_line(const std::string& state, uint32_t restarts = 0, const std::string& nodes = "",
+                     const std::string& reason = "None") {
+  return "7|" + state + "|" + (restarts == 0 ? "1795978557" : "1795978600") + "|" + std::to_string(restarts) +
+         "|1|" + nodes + "|" + reason;
+}
+
+ActionOrder order_for_job(OrderKind kind) {
+  ActionOrder out = order_for(kind, "7");
+  out.job.scheduler = "slurm", out.job.id = "7", out.job.submit_ns = 1'795'978'557 * kNsPerSecond;
+  out.excluded = {"n1"};
+  return out;
+}
+
+// A job on n1 that runs again on n2.
+FakeSlurm slurm_with_job() {
+  FakeSlurm out;
+  out.answers["scontrol -o show node"] = {answered(node_line("IDLE"))};
+  out.answers["squeue -h -j 7 -t all -O"] = {answered(job_line("FAILED")),
+                                             answered(job_line("COMPLETING", 1)),
+                                             answered(job_line("PENDING", 1, "", "held")),
+                                             answered(job_line("PENDING", 1, "", "held")),
+                                             answered(job_line("PENDING", 1)),
+                                             answered(job_line("RUNNING", 1, "n[2-3]"))};
+  out.answers["squeue -h -j 7 -t all -o"] = {answered("n9\n"), answered("n[1,9]\n")};
+  out.answers["scontrol show hostnames n9"] = {answered("n9\n")};
+  out.answers["scontrol show hostnames n[1,9]"] = {answered("n1\nn9\n")};
+  out.answers["scontrol show hostnames n[2-3]"] = {answered("n2\nn3\n")};
+  return out;
+}
+
+struct DrainRow {
+  const char* before;
+  const char* reason;
+  ActionState state;
+  size_t writes;
+};
+std::ostream& operator<<(std::ostream& out, const DrainRow& row) {
+  return out << row.before << ' ' << row.reason;
+}
+
+const DrainRow kDrainRows[] = {
+    {"IDLE", "", ActionState::kDone, 1},
+    {"ALLOCATED", "", ActionState::kDone, 1},
+    {"IDLE*", "", ActionState::kDone, 1},  // silent: Slurm may take it back by itself
+    {"MIXED+PLANNED", "", ActionState::kDone, 1},
+    {"IDLE+DRAIN", "fan 3", ActionState::kSuperseded, 0},
+    {"ALLOCATED+DRAIN", "culprit:XID79 d-0002 ffff", ActionState::kSuperseded, 0},
+    {"IDLE+DRAIN", kOurs, ActionState::kDone, 0},  // after a crash behind the write
+    {"DOWN", "Not responding", ActionState::kSuperseded, 0},
+    {"DOWN*+DRAIN", "psu", ActionState::kSuperseded, 0},
+    {"FAIL", "", ActionState::kSuperseded, 0},
+    {"IDLE$", "", ActionState::kSuperseded, 0},  // maintenance
+    {"IDLE~", "", ActionState::kSuperseded, 0},  // powered down
+    {"IDLE+POWERING_DOWN", "", ActionState::kSuperseded, 0},
+    {"IDLE@", "", ActionState::kSuperseded, 0},  // reboot
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(slurm)
+
+BOOST_DATA_TEST_CASE(only_a_node_that_nobody_took_out_is_drained, bdata::make(kDrainRows), row) {
+  FakeSlurm fake;
+  fake.answers["scontrol -o show node n1"] = {answered(node_line(row.before, row.reason)),
+                                              answered(node_line("IDLE+DRAIN", kOurs))};
+  const ActionResult result = fake.carry_out(order_for(OrderKind::kIsolate));
+  BOOST_TEST((result.state == row.state), result.detail);
+  BOOST_TEST(fake.writes.size() == row.writes);
+  for (const std::string& write : fake.writes)
+    BOOST_TEST(write == "update NodeName=n1 State=DRAIN Reason=" + std::string(kOurs));
+}
+
+BOOST_AUTO_TEST_CASE(a_drain_is_read_back_and_what_is_read_counts) {
+  const std::tuple<io::ProgramEnd, std::string, std::string, ActionState> rows[] = {
+      {answered(""), "IDLE+DRAIN", kOurs, ActionState::kDone},
+      {answered(""), "IDLE+DRAIN", "fan 3", ActionState::kSuperseded},  // an administrator was faster
+      {answered(""), "IDLE", "", ActionState::kAmbiguous},
+      {silent(), "IDLE+DRAIN", kOurs, ActionState::kDone},
+      {silent(), "IDLE", "", ActionState::kAmbiguous},
+      {refused("slurm_update error: Invalid user id"), "IDLE", "", ActionState::kFailed},
+      {refused("slurm_update error: Unable to contact slurm controller (connect failure)"), "IDLE", "",
+       ActionState::kAmbiguous},
+  };
+  for (const auto& [written, state, reason, expected] : rows) {
+    FakeSlurm fake;
+    fake.answers["scontrol -o show node n1"] = {answered(node_line("IDLE")),
+                                                answered(node_line(state, reason))};
+    fake.answers["scontrol update"] = {written};
+    const ActionResult result = fake.carry_out(order_for(OrderKind::kIsolate));
+    BOOST_TEST((result.state == expected), written.reason + ": " + result.detail);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_node_returns_only_from_a_drain_of_this_decision) {
+  const std::tuple<const char*, const char*, ActionState, size_t> rows[] = {
+      {"IDLE+DRAIN", kOurs, ActionState::kDone, 1},
+      {"IDLE+DRAIN", "culprit:XID79 d-0001 anotherop", ActionState::kDone, 1},  // the op of its isolation
+      {"IDLE+DRAIN", "culprit:XID79 d-0002 ffff", ActionState::kSuperseded, 0},
+      {"IDLE+DRAIN", "culprit:XID79 d-0001 00112233445566aa, mine now", ActionState::kSuperseded, 0},
+      {"IDLE+DRAIN", "fan 3", ActionState::kSuperseded, 0},
+      {"IDLE", "", ActionState::kSuperseded, 0},  // returned by others
+      {"DOWN+DRAIN", kOurs, ActionState::kFailed, 0},
+      {"IDLE*+DRAIN", kOurs, ActionState::kFailed, 0},
+  };
+  for (const auto& [before, reason, expected, writes] : rows) {
+    FakeSlurm fake;
+    fake.answers["scontrol -o show node n1"] = {answered(node_line(before, reason)),
+                                                answered(node_line("IDLE"))};
+    const ActionResult result = fake.carry_out(order_for(OrderKind::kReturn));
+    BOOST_TEST((result.state == expected), std::string(before) + ": " + result.detail);
+    BOOST_TEST(fake.writes.size() == writes);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(without_an_answer_to_the_first_read_nothing_is_written) {
+  for (const OrderKind kind :
+       {OrderKind::kIsolate, OrderKind::kReturn, OrderKind::kRunAgain, OrderKind::kVerify}) {
+    FakeSlurm fake;
+    fake.answers["s"] = {silent()};
+    const ActionResult result = fake.carry_out(order_for_job(kind));
+    BOOST_TEST((result.state == ActionState::kFailed));
+    BOOST_TEST(result.detail.find("did not end within") != std::string::npos, result.detail);
+    BOOST_TEST(fake.writes.empty());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_job_runs_again_without_the_excluded_and_keeps_its_own_exclusions) {
+  FakeSlurm fake = slurm_with_job();
+  const ActionResult result = fake.carry_out(order_for_job(OrderKind::kRunAgain));
+  BOOST_TEST((result.state == ActionState::kDone), result.detail);
+  BOOST_TEST(result.hosts == (std::vector<std::string>{"n2", "n3"}));
+  BOOST_TEST(result.job.restarts == 1U);
+  BOOST_TEST(fake.writes ==
+             (std::vector<std::string>{"requeuehold 7", "update JobId=7 ExcNodeList=n9,n1", "release 7",
+                                       "update JobId=7 StartTime=now", "update JobId=7 StartTime=now"}));
+}
+
+BOOST_AUTO_TEST_CASE(observe_reads_and_writes_nothing) {
+  FakeSlurm fake = slurm_with_job();
+  for (const ActionOrder& order : {order_for(OrderKind::kIsolate), order_for_job(OrderKind::kRunAgain)})
+    BOOST_TEST(fake.carry_out(order, true).detail.starts_with("observe: would "));
+  ActionOrder gpu = order_for(OrderKind::kIsolate);
+  gpu.device = "GPU-1";  // the node is more than the order names
+  BOOST_TEST((fake.carry_out(gpu).state == ActionState::kFailed));
+  BOOST_TEST(fake.writes.empty());
+}
+
+BOOST_AUTO_TEST_CASE(another_job_of_the_id_and_one_that_others_moved_are_left_alone) {
+  const std::pair<std::string, ActionState> rows[] = {
+      {"7|RUNNING|1795978999|0|1|n1|None", ActionState::kSuperseded},  // the id was used again
+      {job_line("RUNNING", 1, "n1"), ActionState::kSuperseded},        // requeued by others
+      {job_line("PENDING"), ActionState::kSuperseded},
+      {job_line("CANCELLED"), ActionState::kSuperseded},
+      {job_line("COMPLETED"), ActionState::kSuperseded},
+      {"", ActionState::kSuperseded},                              // purged
+      {"7|RUNNING|1795978557|0|0|n1|None", ActionState::kFailed},  // no batch script
+      {"8|RUNNING|1795978557|0|1|n1|None", ActionState::kFailed},  // an answer about another job
+      {"7|RUNNING|yesterday|0|1|n1|None", ActionState::kFailed},
+      {"7|RUNNING|1795978557|0|1|n1;x|None", ActionState::kFailed},
+      {"7|RUNNING", ActionState::kFailed},
+  };
+  for (const auto& [line, expected] : rows) {
+    FakeSlurm fake = slurm_with_job();
+    fake.answers["squeue -h -j 7 -t all -O"] = {answered(line)};
+    fake.answers["squeue -h -j 7 -t all -o"] = {answered("\n")};
+    const ActionResult result = fake.carry_out(order_for_job(OrderKind::kRunAgain));
+    BOOST_TEST((result.state == expected), line + ": " + result.detail);
+    BOOST_TEST(fake.writes.empty());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_cannot_be_changed_as_ordered_is_never_left_held) {
+  struct Row {
+    const char* command;
+    io::ProgramEnd answer;
+    ActionState state;
+    bool released;
+  };
+  const Row rows[] = {
+      {"scontrol requeuehold", refused("Requested operation is presently disabled for job 7"),
+       ActionState::kFailed, false},
+      {"scontrol update JobId=7 Exc", refused("Invalid node name specified for job 7"),
+       ActionState::kAmbiguous, true},
+      {"scontrol update JobId=7 Exc", silent(), ActionState::kAmbiguous, true},
+      {"scontrol release", refused("Access/permission denied for job 7"), ActionState::kAmbiguous, true},
+  };
+  for (const Row& row : rows) {
+    FakeSlurm fake = slurm_with_job();
+    fake.answers["squeue -h -j 7 -t all -o"] = {answered("n9\n")};
+    fake.answers[row.command] = {row.answer};
+    const ActionResult result = fake.carry_out(order_for_job(OrderKind::kRunAgain));
+    BOOST_TEST((result.state == row.state), std::string(row.command) + ": " + result.detail);
+    BOOST_TEST((std::ranges::find(fake.writes, "release 7") != fake.writes.end()) == row.released);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(tasks_that_do_not_end_and_a_daemon_that_stops_release_the_job) {
+  for (const int pauses : {3, 100'000}) {
+    FakeSlurm fake = slurm_with_job();
+    fake.pace.pauses_left = pauses;
+    fake.answers["squeue -h -j 7 -t all -O"] = {answered(job_line("FAILED")),
+                                                answered(job_line("COMPLETING", 1))};
+    const ActionResult result = fake.carry_out(order_for_job(OrderKind::kRunAgain));
+    BOOST_TEST((result.state == ActionState::kAmbiguous), result.detail);
+    BOOST_TEST(fake.writes.back() == "release 7");
+    BOOST_TEST(fake.pace.paused_ns <= 46 * kNsPerSecond);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_waits_for_resources_is_reported_as_pending) {
+  FakeSlurm fake = slurm_with_job();
+  auto& list = fake.answers["squeue -h -j 7 -t all -O"];
+  list.back() = answered(job_line("PENDING", 1, "", "Resources"));
+  const ActionResult result = fake.carry_out(order_for_job(OrderKind::kRunAgain));
+  BOOST_TEST((result.state == ActionState::kDone));
+  BOOST_TEST(result.hosts.empty());
+  BOOST_TEST(result.detail == "job 7: PENDING, Resources");
+  BOOST_TEST(fake.pace.paused_ns <= 11 * kNsPerSecond);
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_runs_on_an_excluded_node_is_not_as_ordered) {
+  FakeSlurm fake = slurm_with_job();
+  fake.answers["scontrol show hostnames n[2-3]"] = {answered("n1\nn3\n")};
+  const ActionResult result = fake.carry_out(order_for_job(OrderKind::kRunAgain));
+  BOOST_TEST((result.state == ActionState::kAmbiguous));
+  fake.answers["squeue -h -j 7 -t all -O"] = {answered(job_line("RUNNING", 1, "n[2-3]"))};
+  const ActionResult verified = fake.carry_out(order_for_job(OrderKind::kVerify));
+  BOOST_TEST((verified.state == ActionState::kFailed));
+  BOOST_TEST(verified.hosts.size() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(a_name_that_slurm_would_expand_never_reaches_it) {
+  for (const char* name : {"", "n[1-9]", "n1,n2", "-n1", "ALL x", "n1\n", "$(id)", "n1;reboot"}) {
+    const ActionOrder order = order_for(OrderKind::kIsolate, name);
+    BOOST_TEST(!check_order(order), name);
+  }
+  ActionOrder order = order_for_job(OrderKind::kRunAgain);
+  order.job.id = "7,8";
+  FakeSlurm fake;
+  BOOST_TEST((fake.carry_out(order).state == ActionState::kFailed));
+  BOOST_TEST(fake.writes.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
