@@ -44,6 +44,7 @@ struct AttemptRecord {
   std::string cause;                  // class of the fault: "device", "software"
   std::string restart;                // the advice's kind: "elsewhere"
   std::string decision;               // "d-0001"; empty: none
+  bool closed = false;                // the job is done: completed, cancelled, or its id is used again
   std::vector<std::string> hosts, excluded;
   std::optional<int64_t> progress_from, progress_to;
   std::string checkpoint;  // path from which it started; empty: unknown

@@ -14,6 +14,9 @@
 
 namespace culprit::recover {
 
+// AttemptRecord::cause of an attempt whose hosts the scheduler took.
+constexpr std::string_view kPreempted = "preempted";
+
 // What the controller knows of one job.
 struct ControlledJob {
   std::string key;
@@ -101,12 +104,12 @@ struct JobSteps {
   void begin_attempt(ControlledJob& j, const std::vector<std::string>& on);
   void save_attempt(const ControlledJob& j);
   std::vector<std::string> excluded_of(const ControlledJob& j) const;
+  Means means_of(const ControlledJob& j) const;
 
  private:
   Facts facts_of(ControlledJob& j);
   void count_failure(ControlledJob& j, bool preempted);
   Failure failure_of(const ControlledJob& j, bool preempted) const;
-  Means means_of(const ControlledJob& j) const;
   Decision preview(const ControlledJob& j) const;
   void enter(ControlledJob& j, JobState state, std::deque<JobEvidence>& more);
   void give_up_waiting(ControlledJob& j);
@@ -176,7 +179,8 @@ struct Controller::Impl : HostSteps {
   void restore_jobs();
   void restore_attempt(const AttemptRecord& record);
   void restore_case(ControlledJob& j, const ActionRecord& record);
-  void restore_decision(ControlledJob& j, const std::vector<ActionOrder>& again);
+  bool restore_decision(ControlledJob& j, const std::vector<ActionOrder>& again);
+  void restore_wait(ControlledJob& j);
 };
 
 }  // namespace culprit::recover

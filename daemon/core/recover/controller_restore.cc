@@ -49,7 +49,8 @@ void Controller::Impl::take(const Restored& in) {
     note(NoteKind::kRecord, nullptr, "given once more after a restart of the collector", order);
     out.emplace_back(order);
   }
-  for (auto& [key, j] : jobs) restore_decision(j, again);
+  for (auto& [key, j] : jobs)
+    if (!restore_decision(j, again)) restore_wait(j);
   note(NoteKind::kRecord, nullptr,
        fmt::format("restored {} jobs and {} actions", jobs.size(), actions.size()));
 }
@@ -113,6 +114,9 @@ void Controller::Impl::restore_attempt(const AttemptRecord& record) {
   if (j.counted) {
     Failure f;
     f.root = record.root;
+    f.preempted = record.cause == kPreempted;
+    f.advice.sure = true;  // a stop stays a stop
+    if (!record.excluded.empty()) f.advice.hosts = record.excluded;
     f.advice.kind = from_word<Restart>(record.restart).value_or(Restart::kUnknown);
     f.ran_on = record.hosts;
     f.progress = beyond ? Progress::kMade : j.best ? Progress::kNone : Progress::kUnknown;
@@ -122,9 +126,11 @@ void Controller::Impl::restore_attempt(const AttemptRecord& record) {
     j.failure = f;
     j.ledger.add(f);
   }
-  j.state = record.end_ns == kNoTime ? JobState::kRun : JobState::kHeld;
+  j.state = record.closed ? JobState::kDone : record.end_ns == kNoTime ? JobState::kRun : JobState::kHeld;
   j.runs = j.alive = record.end_ns == kNoTime;
-  j.limit_ns = j.state == JobState::kHeld ? now + options.bounds.remind_ns : kNoTime;
+  j.limit_ns = j.state == JobState::kHeld   ? now + options.bounds.remind_ns
+               : j.state == JobState::kDone ? now + kRestoredJobs
+                                            : kNoTime;
 }
 
 // The case behind a decision, as far as its action has it: enough to leave its hosts out, too little to
@@ -147,14 +153,14 @@ void Controller::Impl::restore_case(ControlledJob& j, const ActionRecord& record
 }
 
 // Continues the newest decision of the job where the ledger left it.
-void Controller::Impl::restore_decision(ControlledJob& j, const std::vector<ActionOrder>& again) {
+bool Controller::Impl::restore_decision(ControlledJob& j, const std::vector<ActionOrder>& again) {
   const ActionRecord* newest = nullptr;
   for (const ActionRecord* record : actions.of_job(j.job))
     if (record->order.kind != OrderKind::kVerify && record->reserved_ns != kNoTime &&
         (newest == nullptr || record->reserved_ns >= newest->reserved_ns))
       newest = record;
-  if (newest == nullptr || now - newest->reserved_ns > kContinueWithin) return;
-  if (newest->attempt < j.attempt.attempt) return;  // a later attempt runs already
+  if (newest == nullptr || now - newest->reserved_ns > kContinueWithin) return false;
+  if (newest->attempt < j.attempt.attempt || j.attempt.closed) return false;  // a later attempt, or none
   j.decision = newest->order.decision;
   j.decided_ns = newest->reserved_ns;
   j.decision_attempt = newest->attempt;
@@ -184,6 +190,31 @@ void Controller::Impl::restore_decision(ControlledJob& j, const std::vector<Acti
   j.why.push_back(fmt::format("{} {}: continued {} after a restart of the collector", format_time(now),
                               to_string(j.state), j.decision));
   if (j.waits.empty()) apply(j, j.failed ? JobEvidence::kActionsFailed : JobEvidence::kActionsDone);
+  return true;
+}
+
+// An ended attempt without an action: its verdict is awaited again, or its wait goes on.
+void Controller::Impl::restore_wait(ControlledJob& j) {
+  const AttemptRecord& a = j.attempt;
+  if (a.closed || a.end_ns == kNoTime || now - a.end_ns > kContinueWithin) return;
+  if (a.decision.empty()) {
+    j.state = JobState::kSuspect;
+    j.limit_ns = now + options.bounds.verdict_ns;
+    return;
+  }
+  for (const ActionRecord* record : actions.of(a.decision))
+    if (record->order.kind == OrderKind::kRunAgain) return;  // given, whatever came of it
+  ActionRecord known;
+  known.root = a.root;
+  known.order.reason = a.root.empty() ? "the cause is not known" : a.root;
+  known.order.excluded = a.excluded;
+  restore_case(j, known);
+  j.decided_ns = a.decided_ns;
+  j.decision_attempt = a.attempt;
+  j.decision_root = a.root;
+  j.open = true;
+  j.next = decide(j.ledger, j.failure, means_of(j), options.limits);
+  if (guard.permit() == Permit::kGranted) apply(j, JobEvidence::kApproved);
 }
 
 }  // namespace culprit::recover

@@ -313,6 +313,8 @@ void JobSteps::enter(ControlledJob& j, JobState state, std::deque<JobEvidence>& 
       break;
     case JobState::kDone:
       j.limit_ns = now + 24 * 3600 * kNsPerSecond;  // then forgotten
+      j.attempt.closed = true;
+      save_attempt(j);
       break;
     case JobState::kSuspect:
     case JobState::kVerify:
@@ -369,6 +371,7 @@ void JobSteps::end_attempt(ControlledJob& j) {
     a.root = j.lead->root;
     a.cause = to_string(j.lead->fault);
   }
+  if (j.failure.preempted) a.cause = kPreempted;
   a.restart = to_string(j.failure.advice.kind);
   a.decision = j.decision;
   if (a.detected_ns == kNoTime) a.detected_ns = now;

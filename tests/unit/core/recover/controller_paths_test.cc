@@ -157,43 +157,96 @@ BOOST_AUTO_TEST_CASE(equal_inputs_give_equal_orders) {
   });
 }
 
-// The collector is killed after each input of each sequence. `carried_out`: whether the executor did what
-// was reserved before the kill.
+namespace {
+
+// The collector after a restart. `carried_out`: the executor did what was reserved before the kill.
+bool restarts(const Cluster& before, bool carried_out, Cluster& after) {
+  bool loads = true;
+  for (const auto& [op, row] : before.stored_actions) loads = loads && after.c.load(ActionRecord(row));
+  for (const auto& [key, row] : before.stored_attempts) loads = loads && after.c.load(AttemptRecord(row));
+  for (const auto& [key, row] : before.stored_machines) after.c.load(MachineRecord(row));
+  after.now = before.now + 2 * kSecond;
+  Restored in;
+  for (const ActionRecord* record : before.c.actions().open())
+    in.read.push_back({record->order.op, carried_out, true});
+  after.give(in);
+  return loads;
+}
+
+// Whether an order of before the restart came again although it was carried out or settled, or an open one
+// did not come again although it was not carried out.
+bool repeats_or_loses(const Cluster& before, bool carried_out, const Cluster& after) {
+  std::set<std::string> open, young, again;
+  for (const ActionRecord* record : before.c.actions().open()) {
+    open.insert(record->order.op);
+    if (after.now - record->reserved_ns < Actions::kRepeatWithin) young.insert(record->order.op);
+  }
+  for (const ActionOrder& order : after.orders)
+    if (before.stored_actions.contains(order.op)) again.insert(order.op);
+  for (const std::string& op : again)
+    if (carried_out || !open.contains(op)) return true;
+  for (const std::string& op : young)
+    if (!carried_out && !again.contains(op)) return true;
+  return false;
+}
+
+bool was_started(const Cluster& k) {
+  return std::ranges::any_of(k.history, [](const auto& line) { return line.starts_with("run-again"); });
+}
+
+// Every order is answered, until the job runs again or no state with a limit is left.
+bool starts_again(Cluster& k) {
+  for (int steps = 0; steps < 40 && !was_started(k); ++steps) {
+    if (newest_open(k) != nullptr) {
+      answer(k, ActionState::kDone);
+      continue;
+    }
+    const std::string state = k.state(kPathJob);
+    if (state == "run" || state == "held" || state == "done" || k.c.next_ns() == kNoTime) break;
+    k.now = std::max(k.now, k.c.next_ns());
+    k.give(Tick{});
+  }
+  return was_started(k);
+}
+
+}  // namespace
+
+// The collector is killed after each input of each sequence.
 BOOST_AUTO_TEST_CASE(a_restart_repeats_no_action_and_loses_none) {
-  uint64_t bad = 0, restarts = 0;
+  uint64_t bad = 0, count = 0;
   std::string first;
   for_all_paths(3, [&](const std::vector<size_t>& path) {
     for (const bool carried_out : {false, true}) {
-      Cluster before;
+      Cluster before, after;
       play(before, path);
-      Cluster after;
-      bool loads = true;
-      for (const auto& [op, row] : before.stored_actions) loads = loads && after.c.load(ActionRecord(row));
-      for (const auto& [key, row] : before.stored_attempts) loads = loads && after.c.load(AttemptRecord(row));
-      for (const auto& [key, row] : before.stored_machines) after.c.load(MachineRecord(row));
-      after.now = before.now + 2 * kSecond;
-      Restored in;
-      std::set<std::string> open, young;
-      for (const ActionRecord* record : before.c.actions().open()) {
-        in.read.push_back({record->order.op, carried_out, true});
-        open.insert(record->order.op);
-        if (after.now - record->reserved_ns < Actions::kRepeatWithin) young.insert(record->order.op);
-      }
-      after.give(in);
-      ++restarts;
-      // An order whose op was there before may come again only if it was open and not carried out.
-      bool twice = false, lost = false;
-      std::set<std::string> again;
-      for (const ActionOrder& order : after.orders)
-        if (before.stored_actions.contains(order.op)) again.insert(order.op);
-      for (const std::string& op : again) twice = twice || carried_out || !open.contains(op);
-      for (const std::string& op : young) lost = lost || (!carried_out && !again.contains(op));
-      if (loads && !twice && !lost && settle(after) < 50) continue;
+      const bool loads = restarts(before, carried_out, after);
+      ++count;
+      if (loads && !repeats_or_loses(before, carried_out, after) && settle(after) < 50) continue;
       if (bad++ == 0) first = shown(path) + (carried_out ? "done" : "not done");
     }
   });
-  BOOST_TEST(bad == 0u, bad << " of " << restarts << ", first " << first);
-  BOOST_TEST_MESSAGE(restarts << " restarts");
+  BOOST_TEST(bad == 0u, bad << " of " << count << ", first " << first);
+  BOOST_TEST_MESSAGE(count << " restarts");
+}
+
+// A job that would have been started again is started again after a restart too, and no other is.
+BOOST_AUTO_TEST_CASE(a_restart_loses_no_job) {
+  uint64_t lost = 0, wrong = 0, started = 0;
+  std::string first;
+  for_all_paths(2, [&](const std::vector<size_t>& path) {
+    Cluster before, after;
+    play(before, path);
+    if (was_started(before) || !restarts(before, true, after)) return;
+    const bool again = starts_again(after);
+    const bool wanted = starts_again(before);
+    started += again;
+    lost += wanted && !again;
+    wrong += again && !wanted;
+    if (wanted != again && first.empty()) first = shown(path) + before.state(kPathJob);
+  });
+  BOOST_TEST(started > 0u);
+  BOOST_TEST(lost == 0u, lost << " lost, first " << first);
+  BOOST_TEST(wrong == 0u, wrong << " wrong, first " << first);
 }
 
 // Too old, not read, or no longer possible: abandoned.
