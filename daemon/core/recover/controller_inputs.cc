@@ -225,7 +225,8 @@ void Controller::Impl::take(const ProgressSeen& in) {
   const bool stops_for_fault = j->state == JobState::kStop && !j->stalled;
   if (advanced && j->state == JobState::kVerify && !beyond)
     j->limit_ns = now + limit_of(JobState::kVerify, options.bounds, j->start_took_ns);
-  if (beyond && !stops_for_fault) {
+  const bool is_late = a.end_ns != kNoTime;  // a line of an attempt that has ended
+  if (beyond && !stops_for_fault && !is_late) {
     j->stalled = false;
     if (j->state != JobState::kRun) apply(*j, JobEvidence::kProgress);
   }

@@ -161,6 +161,7 @@ bool Controller::Impl::restore_decision(ControlledJob& j, const std::vector<Acti
       newest = record;
   if (newest == nullptr || now - newest->reserved_ns > kContinueWithin) return false;
   if (newest->attempt < j.attempt.attempt || j.attempt.closed) return false;  // a later attempt, or none
+  if (newest->state == ActionState::kSuperseded) return false;                // another actor took over
   j.decision = newest->order.decision;
   j.decided_ns = newest->reserved_ns;
   j.decision_attempt = newest->attempt;
@@ -203,7 +204,8 @@ void Controller::Impl::restore_wait(ControlledJob& j) {
     return;
   }
   for (const ActionRecord* record : actions.of(a.decision))
-    if (record->order.kind == OrderKind::kRunAgain) return;  // given, whatever came of it
+    if (record->order.kind == OrderKind::kRunAgain || record->state == ActionState::kSuperseded)
+      return;  // given, whatever came of it, or another actor took over
   ActionRecord known;
   known.root = a.root;
   known.order.reason = a.root.empty() ? "the cause is not known" : a.root;

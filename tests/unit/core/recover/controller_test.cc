@@ -619,3 +619,11 @@ BOOST_AUTO_TEST_CASE(a_reason_has_no_control_characters_and_an_end) {
   BOOST_TEST(k.orders[0].reason.find('\x1b') == std::string::npos);
   BOOST_TEST(k.orders[0].reason.size() <= 160u);
 }
+
+BOOST_AUTO_TEST_CASE(a_late_line_of_progress_does_not_revive_an_ended_attempt) {
+  Cluster k;
+  k.start(kJob);
+  k.ended(kJob, JobEnd::kFailed);
+  k.progress(kJob, 99);
+  BOOST_TEST(k.state(kJob) == "suspect");
+}
