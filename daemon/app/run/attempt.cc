@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/text.h"
+#include "core/recover/policy.h"
 #include "model/headline.h"
 #include "model/restart.h"
 
@@ -18,19 +19,6 @@ constexpr size_t kReasonBytes = 200;
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
     text.replace(at, from.size(), to);
-}
-
-// Removes numbers, which differ between equal failures.
-std::string without_numbers(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const bool digit = c >= '0' && c <= '9';
-    if (!digit)
-      out += c;
-    else if (!out.ends_with('#'))
-      out += '#';
-  }
-  return out;
 }
 
 std::optional<int64_t> last_iteration(const Report& report) {
@@ -97,7 +85,7 @@ recover::Failure failure_of(const std::optional<Report>& report, const std::stri
   if (lead == nullptr) return out;
   out.hang = lead->symptom == Symptom::kHang;
   if (!report->verdict) return out;
-  out.root = lead->rule.value_or(lead->detector.value_or("")) + ": " + without_numbers(lead->title);
+  out.root = recover::root_of(*lead);
   return out;
 }
 
