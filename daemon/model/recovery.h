@@ -40,7 +40,7 @@ struct ActionOrder {
   std::string code;                   // short name of the cause for the scheduler: "XID79"
   std::string reason;                 // one sentence without a full stop
   // kIsolate and kReturn: UUID or PCI address of one GPU of the host; empty: the whole host.
-  std::string device;
+  std::string device = {};
 };
 
 enum class ActionState : uint8_t {
@@ -61,7 +61,7 @@ struct ActionResult {
   TimeNs at_ns = kNoTime;
   // kVerify and kRunAgain: the job's identity as read, for later orders. A requeue changes submit_ns and
   // restarts. Empty: the job was not read.
-  ScheduledJob job;
+  ScheduledJob job = {};
 };
 
 }  // namespace culprit

@@ -266,6 +266,7 @@ void add_simulations(Command& app, Run& run) {
   verb->add_option("--format,-f", o->format, "Of --list: text or json")->one_of({"text", "json"});
   verb->callback([o, &run] { run = [o] { return logs(*o); }; });
   add_simulate_play(*simulate, run);
+  add_simulate_cluster(*simulate, run);
 }
 
 }  // namespace culprit::cli

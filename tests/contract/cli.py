@@ -15,6 +15,7 @@ import termios
 import time
 from pathlib import Path
 from typing import Dict, List, Tuple
+from xml.etree import ElementTree
 
 import cli_checkpoint  # noqa: F401
 import cli_completion  # noqa: F401
@@ -88,7 +89,7 @@ def misspelt_verb(folder: Path) -> None:
 @promise("every verb has help with examples")
 def help_texts(_: Path) -> None:
     rules = [["rules", verb] for verb in ("check", "test", "match", "list", "explain", "why", "new", "keys")]
-    simulators = [["simulate", kind] for kind in ("logs", "comm", "hang", "play")]
+    simulators = [["simulate", kind] for kind in ("logs", "comm", "hang", "play", "cluster")]
     plugins = [["plugin", verb] for verb in ("new", "check", "list")]
     for verb in [["diagnose"], ["templates"], *simulators, ["pool", "build"], *rules, *plugins]:
         done = run(*verb, "--help")
@@ -666,6 +667,22 @@ def simulate_refuses(folder: Path) -> None:
     refused(run("simulate", "logs", folder / "full"), "full")
     need((folder / "full/x").read_bytes() == b"mine", "what was there is gone")
     refused(run("simulate", "logs", folder / "out", "--fault", "no-such-fault"), "no-such-fault")
+
+
+@promise("simulate cluster repeats its results, draws them, and refuses unknown parameters")
+def simulate_cluster(folder: Path) -> None:
+    small = ["simulate", "cluster", "--hosts", "32", "--days", "3", "--json", "--seed", "5"]
+    first, second, other = run(*small), run(*small, "--plot", folder / "a.svg"), run(*small[:-1], "6")
+    need(first.returncode == 0 and first.stdout == second.stdout, f"not repeated: {text_of(second)}")
+    need(first.stdout != other.stdout, "another seed gives the same results")
+    made = json.loads(first.stdout)
+    for who in ("requeue_and_wait", "culprit"):
+        need(sum(made[who]["time_ns"].values()) == made[who]["wall_ns"], f"{who}: the time does not add up")
+    need(made["culprit"]["isolated_by_user"] == 0, "a user's words isolated a host")
+    need(ElementTree.parse(folder / "a.svg").getroot().tag.endswith("svg"), "no picture")
+    refused(run("simulate", "cluster", "--set", "no_such=1"), "no_such")
+    refused(run("simulate", "cluster", "--set", "days=0"), "days")
+    refused(run("simulate", "cluster", "--set", "guard.probation_s=x"), "guard.probation_s")
 
 
 @promise("simulate play names what it cannot play, and a collector that is not there")

@@ -1,0 +1,200 @@
+#include "simulate/cluster_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "model/json_writer.h"
+
+namespace culprit::cli {
+namespace {
+
+using sim::ClusterOutcome;
+using sim::Phase;
+
+double hours(TimeNs ns) { return static_cast<double>(ns) / (3600.0 * kNsPerSecond); }
+double share_of(TimeNs ns, const ClusterOutcome& o) {
+  return o.wall_ns == 0 ? 0 : 100.0 * static_cast<double>(ns) / static_cast<double>(o.wall_ns);
+}
+double innocent_per_faulty(const ClusterOutcome& o) {
+  return o.isolated_faulty == 0
+             ? 0
+             : static_cast<double>(o.isolated_innocent) / static_cast<double>(o.isolated_faulty);
+}
+
+std::string value_of(double value) {
+  return value == static_cast<double>(static_cast<int64_t>(value)) ? fmt::format("{:.0f}", value)
+                                                                   : fmt::format("{:g}", value);
+}
+
+std::string head_of(const sim::ClusterStudy& s) {
+  const sim::ClusterParams& p = s.params;
+  return fmt::format("{} with {} each ({} GPUs), {}, {}, {}, {} a day, {} from {}\n",
+                     counted(p.hosts, "host"), counted(p.gpus_per_host, "GPU"), p.hosts * p.gpus_per_host,
+                     counted(p.spares < 0 ? sim::spares_for(p) : p.spares, "spare"), counted(p.jobs, "job"),
+                     counted(p.days, "day"), counted(p.incidents_per_day, "incident"), counted(s.runs, "run"),
+                     fmt::format("seed {}", s.seed));
+}
+
+std::string two(const char* name, const std::string& waiting, const std::string& controlled) {
+  return fmt::format("{:<44}{:>18}{:>12}\n", name, waiting, controlled);
+}
+
+std::string base_table(const sim::StudyResult& r) {
+  const ClusterOutcome &w = r.base.waiting, &c = r.base.controlled;
+  const auto count = [](const char* name, uint64_t a, uint64_t b) {
+    return two(name, fmt::format("{}", a), fmt::format("{}", b));
+  };
+  std::string out = two("", "requeue and wait", "culprit");
+  out += two("ETTR, %", fmt::format("{:.2f}", 100 * w.ettr()), fmt::format("{:.2f}", 100 * c.ettr()));
+  out += count("incidents", w.incidents, c.incidents);
+  out += count("failures of attempts", w.failures, c.failures);
+  out += count("attempts", w.attempts, c.attempts);
+  out += count("hosts isolated, faulty", w.isolated_faulty, c.isolated_faulty);
+  out += count("hosts isolated, innocent", w.isolated_innocent, c.isolated_innocent);
+  out += count("  as one of a group", w.over_isolated, c.over_isolated);
+  out += two("  per faulty one (ByteRobust: 6 to 7)", "-", fmt::format("{:.2f}", innocent_per_faulty(c)));
+  out += two("  out of service, host hours", "-", fmt::format("{:.0f}", hours(c.innocent_ns)));
+  out += count("hosts isolated by what a user can write", w.isolated_by_user, c.isolated_by_user);
+  out += count("hosts drained by people", w.drained_by_person, c.drained_by_person);
+  out += count("waits for a person", w.holds, c.holds);
+  out += "\n" + two("% of the time by phase", "", "");
+  for (size_t i = 0; i < sim::kPhases; ++i) {
+    const auto phase = static_cast<Phase>(i);
+    out += two(fmt::format("  {}", to_string(phase)).c_str(),
+               fmt::format("{:.2f}", share_of(w.time.of(phase), w)),
+               fmt::format("{:.2f}", share_of(c.time.of(phase), c)));
+  }
+  out += "\n" + two("hours lost by cause", "", "");
+  for (size_t cause = 0; cause < w.time.causes(); ++cause) {
+    if (w.time.of_cause(cause) == 0 && c.time.of_cause(cause) == 0) continue;
+    const char* name = cause == 0 ? "saves" : sim::incident_kinds()[cause - 1].name;
+    out += two(fmt::format("  {}", name).c_str(), fmt::format("{:.1f}", hours(w.time.of_cause(cause))),
+               fmt::format("{:.1f}", hours(c.time.of_cause(cause))));
+  }
+  return out;
+}
+
+std::string controlled_row(const std::string& name, const ClusterOutcome& c, double base) {
+  return fmt::format("{:<40}{:>8.2f}{:>8.2f}{:>9}{:>8}{:>9}{:>10.0f}{:>6}{:>8}\n", name, 100 * c.ettr(),
+                     100 * (c.ettr() - base), c.attempts, c.isolated_faulty, c.isolated_innocent,
+                     hours(c.innocent_ns), c.isolated_by_user, c.holds);
+}
+
+std::string controlled_head(const char* name) {
+  return fmt::format("\n{:<40}{:>8}{:>8}{:>9}{:>8}{:>9}{:>10}{:>6}{:>8}\n", name, "ETTR, %", "change",
+                     "attempts", "faulty", "innocent", "innocent h", "user", "person");
+}
+
+std::string parameter_table(const sim::StudyResult& r) {
+  std::string out = fmt::format("\n{:<40}{:>16}{:>10}{:>8}{:>10}{:>9}\n", "parameter changed to",
+                                "requeue and wait", "culprit", "change", "innocent", "user");
+  for (const sim::StudyRow& row : r.parameters)
+    out += fmt::format("{:<40}{:>16.2f}{:>10.2f}{:>8.2f}{:>10}{:>9}\n",
+                       fmt::format("{} = {}", row.name, value_of(row.value)), 100 * row.waiting.ettr(),
+                       100 * row.controlled.ettr(), 100 * (row.controlled.ettr() - r.base.controlled.ettr()),
+                       row.controlled.isolated_innocent, row.controlled.isolated_by_user);
+  return out;
+}
+
+void write_outcome(JsonWriter& w, const ClusterOutcome& o) {
+  w.object([&] {
+    w.field("ettr", o.ettr());
+    w.field("wall_ns", o.wall_ns);
+    w.field("incidents", o.incidents);
+    w.field("without_effect", o.without_effect);
+    w.field("failures", o.failures);
+    w.field("attempts", o.attempts);
+    w.field("isolated_faulty", o.isolated_faulty);
+    w.field("isolated_innocent", o.isolated_innocent);
+    w.field("over_isolated", o.over_isolated);
+    w.field("isolated_by_user", o.isolated_by_user);
+    w.field("innocent_ns", o.innocent_ns);
+    w.field("drained_by_person", o.drained_by_person);
+    w.field("waits_for_person", o.holds);
+    w.member("time_ns", [&] {
+      w.object([&] {
+        for (size_t i = 0; i < sim::kPhases; ++i)
+          w.field(to_string(static_cast<Phase>(i)), o.time.of(static_cast<Phase>(i)));
+      });
+    });
+    w.member("lost_ns", [&] {
+      w.object([&] {
+        for (size_t cause = 0; cause < o.time.causes(); ++cause)
+          w.field(cause == 0 ? "saves" : sim::incident_kinds()[cause - 1].name, o.time.of_cause(cause));
+      });
+    });
+  });
+}
+
+void write_rows(JsonWriter& w, const char* name, const std::vector<sim::StudyRow>& rows, bool value,
+                bool waiting) {
+  w.list(name, rows, [&](const sim::StudyRow& row) {
+    w.object([&] {
+      w.field("name", row.name);
+      if (value) w.field("value", row.value);
+      if (waiting) w.member("requeue_and_wait", [&] { write_outcome(w, row.waiting); });
+      w.member("culprit", [&] { write_outcome(w, row.controlled); });
+    });
+  });
+}
+
+}  // namespace
+
+std::string text_of(const sim::ClusterStudy& study, const sim::StudyResult& r) {
+  std::string out = head_of(study) + "\n" + base_table(r);
+  const double base = r.base.controlled.ettr();
+  if (!r.ablation.empty()) {
+    out += controlled_head("left out") + controlled_row("nothing", r.base.controlled, base);
+    for (const sim::StudyRow& row : r.ablation) out += controlled_row(row.name, row.controlled, base);
+  }
+  if (!r.parameters.empty()) out += parameter_table(r);
+  if (!r.thresholds.empty()) {
+    out += controlled_head("threshold changed to");
+    for (const sim::StudyRow& row : r.thresholds)
+      out += controlled_row(fmt::format("{} = {}", row.name, value_of(row.value)), row.controlled, base);
+  }
+  return out;
+}
+
+std::string json_of(const sim::ClusterStudy& study, const sim::StudyResult& r) {
+  JsonWriter w;
+  w.object([&] {
+    w.field("schema", "culprit.simulate.cluster/1");
+    w.field("seed", study.seed);
+    w.field("runs", study.runs);
+    w.member("parameters", [&] {
+      w.object([&] {
+        for (const sim::ClusterParam& one : sim::cluster_params()) w.field(one.name, study.params.*one.value);
+        for (const sim::Threshold& one : sim::cluster_thresholds()) w.field(one.name, one.get(study.control));
+      });
+    });
+    w.member("requeue_and_wait", [&] { write_outcome(w, r.base.waiting); });
+    w.member("culprit", [&] { write_outcome(w, r.base.controlled); });
+    write_rows(w, "left_out", r.ablation, false, false);
+    write_rows(w, "changed_parameters", r.parameters, true, true);
+    write_rows(w, "changed_thresholds", r.thresholds, true, false);
+  });
+  return w.finish() + "\n";
+}
+
+std::string list_of(const sim::ClusterStudy& study) {
+  std::string out = "parameters\n";
+  for (const sim::ClusterParam& one : sim::cluster_params())
+    out += fmt::format("  {:<20}{:>8}  {}\n{:32}{}\n", one.name, study.params.*one.value, one.about, "",
+                       one.source);
+  out += "incidents, per million\n";
+  for (const sim::IncidentKind& kind : sim::incident_kinds())
+    out += fmt::format("  {:<20}{:>8}  {}\n", kind.name, kind.share_ppm, kind.source);
+  out += "rules that --ablation leaves out\n";
+  for (const sim::Ablation& one : sim::cluster_ablations())
+    out += fmt::format("  {:<20}{}\n", one.name, one.about);
+  out += "thresholds of the controller\n";
+  for (const sim::Threshold& one : sim::cluster_thresholds())
+    out += fmt::format("  {:<30}{:>10}  {}\n", one.name, value_of(one.get(study.control)),
+                       one.chosen ? "chosen" : "with a source");
+  return out;
+}
+
+}  // namespace culprit::cli
