@@ -20,7 +20,7 @@ Examples:
 
 Months of a cluster on virtual time, twice with the same incidents: with the controller that the collector
 has, and with the same hosts again after each time-out until a person drains the bad one. --list has all
-parameters with their sources; docs/decisions/simulation.md has results.)";
+parameters with their sources; docs/simulated-cluster.md has results.)";
 
 struct ClusterOptions {
   sim::ClusterStudy study;

@@ -69,19 +69,20 @@ double to_s(TimeNs ns) { return static_cast<double>(ns) / static_cast<double>(kN
 TimeNs from_s(double s) { return static_cast<TimeNs>(s * static_cast<double>(kNsPerSecond)); }
 uint32_t whole(double value) { return value < 1 ? 1 : static_cast<uint32_t>(value); }
 
-#define CULPRIT_TIME(name, path, chosen)                            \
-  {                                                                 \
-    name, [](const C& c) { return to_s(c.controller.path); },       \
+#define CULPRIT_TIME(name, path, chosen)                              \
+  {                                                                   \
+    name, [](const C& c) { return to_s(c.controller.path); },         \
         [](C& c, double v) { c.controller.path = from_s(v); }, chosen \
   }
 #define CULPRIT_COUNT(name, path, chosen)                                    \
   {                                                                          \
     name, [](const C& c) { return static_cast<double>(c.controller.path); }, \
-        [](C& c, double v) { c.controller.path = whole(v); }, chosen \
+        [](C& c, double v) { c.controller.path = whole(v); }, chosen         \
   }
-#define CULPRIT_SHARE(name, path, chosen)                                                                   \
-  {                                                                                                         \
-    name, [](const C& c) { return c.controller.path; }, [](C& c, double v) { c.controller.path = v; }, chosen \
+#define CULPRIT_SHARE(name, path, chosen)                                                              \
+  {                                                                                                    \
+    name, [](const C& c) { return c.controller.path; }, [](C& c, double v) { c.controller.path = v; }, \
+        chosen                                                                                         \
   }
 
 constexpr Threshold kThresholds[] = {

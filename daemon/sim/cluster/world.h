@@ -102,7 +102,7 @@ class ClusterWorld {
     uint32_t incident = 0;     // of the latest failure
     size_t verdict_cause = 0;  // of the latest verdict
     TimeNs since_ns = 0, outage_until_ns = 0;
-    TimeNs news_ns = 0;  // of the latest start or verdict
+    TimeNs news_ns = 0;   // of the latest start or verdict
     uint64_t serial = 0;  // of the state: events of an earlier one are ignored
     uint32_t attempt = 0;
     int64_t slow_percent = 0;
