@@ -240,13 +240,13 @@ void RecoveryService::look() {
   looked_ns_ = wall();
   const auto view = std::make_shared<Result<respond::SchedulerView>>(respond::SchedulerView{});
   looker_->submit([view, look = look_] { *view = look(); },
-                  [this, view] {
+                  [this, view, read_ns = looked_ns_] {
                     looking_ = false;
-                    if (!stopped_) looked(*view);
+                    if (!stopped_) looked(*view, read_ns);
                   });
 }
 
-void RecoveryService::looked(const Result<respond::SchedulerView>& view) {
+void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs read_ns) {
   if (!view) {
     if (look_error_ != view.error().text)
       options_.log(LogLevel::kWarning,
@@ -256,7 +256,7 @@ void RecoveryService::looked(const Result<respond::SchedulerView>& view) {
   }
   look_error_.clear();
   const auto known_before = jobs_.running();
-  for (recover::Input& input : jobs_.update(*view, wall())) give(std::move(input));
+  for (recover::Input& input : jobs_.update(*view, wall(), read_ns)) give(std::move(input));
   for (const std::string& id : jobs_.running())
     if (!std::ranges::binary_search(known_before, id))
       if (const auto verdict = verdicts_.find(id); verdict != verdicts_.end()) take_verdict(verdict->second);
@@ -321,7 +321,7 @@ void RecoveryService::answer(const std::string& decision, bool approved, const s
 
 void RecoveryService::reset_breaker(const std::string& by) {
   damage_.clear();
-  give(recover::BreakerReset{by});
+  give(recover::BreakerReset{by, wall()});
   run();
 }
 

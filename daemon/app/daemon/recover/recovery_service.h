@@ -82,7 +82,7 @@ class RecoveryService {
   void settle(ActionResult result);
   void check_endings();
   void look();
-  void looked(const Result<respond::SchedulerView>& view);
+  void looked(const Result<respond::SchedulerView>& view, TimeNs read_ns);
   void read_progress();
   void take_verdict(const RunVerdict& v);
   void note(const recover::Note& note);

@@ -96,7 +96,7 @@ void ScheduledJobs::add_job(const SeenJob& seen, const respond::SchedulerView& v
     out.push_back(means_of(seen, job, known.hosts, view));
 }
 
-void ScheduledJobs::add_hosts(const respond::SchedulerView& view, TimeNs now,
+void ScheduledJobs::add_hosts(const respond::SchedulerView& view, TimeNs now, TimeNs read_ns,
                               std::vector<recover::Input>& out) {
   const bool all = hosts_given_ns_ == kNoTime || now - hosts_given_ns_ >= kHostsEvery;
   if (all) {
@@ -110,15 +110,16 @@ void ScheduledJobs::add_hosts(const respond::SchedulerView& view, TimeNs now,
         before == hosts_.end() || before->second.out != host.out || before->second.op != host.op;
     if (all || changed)
       out.push_back(recover::HostSeen{host.host, host.out, host.op, host.by,
-                                      host.partitions.empty() ? "" : host.partitions.front()});
+                                      host.partitions.empty() ? "" : host.partitions.front(), read_ns});
     next.emplace(host.host, host);
   }
   hosts_ = std::move(next);
 }
 
-std::vector<recover::Input> ScheduledJobs::update(const respond::SchedulerView& view, TimeNs now) {
+std::vector<recover::Input> ScheduledJobs::update(const respond::SchedulerView& view, TimeNs now,
+                                                  TimeNs read_ns) {
   std::vector<recover::Input> out;
-  add_hosts(view, now, out);
+  add_hosts(view, now, read_ns, out);
   for (const SeenJob& seen : view.jobs) add_job(seen, view, now, out);
   // A job that is shown no more while it ran was purged after its end: how it ended is unknown.
   for (auto known = jobs_.begin(); known != jobs_.end();) {

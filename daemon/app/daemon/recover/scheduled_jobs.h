@@ -17,8 +17,8 @@ namespace culprit::app {
 
 class ScheduledJobs {
  public:
-  // Inputs in the order of the view. `now`: time of the view.
-  std::vector<recover::Input> update(const respond::SchedulerView& view, TimeNs now);
+  // Inputs in the order of the view. `read_ns`: when its reading began.
+  std::vector<recover::Input> update(const respond::SchedulerView& view, TimeNs now, TimeNs read_ns);
 
   // The job's identity for the controller, by the scheduler's id; nothing: the scheduler does not show it.
   std::optional<ScheduledJob> known(const std::string& id) const;
@@ -41,7 +41,8 @@ class ScheduledJobs {
   };
   void add_job(const respond::SeenJob& seen, const respond::SchedulerView& view, TimeNs now,
                std::vector<recover::Input>& out);
-  void add_hosts(const respond::SchedulerView& view, TimeNs now, std::vector<recover::Input>& out);
+  void add_hosts(const respond::SchedulerView& view, TimeNs now, TimeNs read_ns,
+                 std::vector<recover::Input>& out);
 
   std::map<std::string, Known> jobs_;
   std::map<std::string, respond::SeenHost> hosts_;
