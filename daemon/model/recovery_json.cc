@@ -48,12 +48,15 @@ void members(Io& io, Row& row) {
   io.member("excluded", row.order.excluded);
   io.member("code", row.order.code);
   io.member("reason", row.order.reason);
+  io.member("device", row.order.device);
   io.word("state", row.state);
   io.member("attempt", row.attempt);
   io.member("sent", row.sent);
   io.member("precondition", row.precondition);
   io.member("before", row.before);
   io.member("by", row.by);
+  io.member("root", row.root);
+  io.member("undone_by", row.undone_by);
   io.time("reserved_ns", row.reserved_ns);
   io.time("settled_ns", row.settled_ns);
   io.member("detail", row.detail);
@@ -76,6 +79,7 @@ void members(Io& io, Row& row) {
   io.member("cause", row.cause);
   io.member("restart", row.restart);
   io.member("decision", row.decision);
+  io.member("closed", row.closed);
   io.member("hosts", row.hosts);
   io.member("excluded", row.excluded);
   io.member("progress_from", row.progress_from);
@@ -137,6 +141,9 @@ class Reading {
   void member(const char* name, std::string& out) {
     if (const Json* value = find(name))
       value->is_string() ? void(out = value->get<std::string>()) : bad(name);
+  }
+  void member(const char* name, bool& out) {
+    if (const Json* value = find(name)) value->is_boolean() ? void(out = value->get<bool>()) : bad(name);
   }
   void member(const char* name, uint32_t& out) {
     if (const Json* value = find(name)) whole(name, *value, out);

@@ -20,6 +20,7 @@ CREATE TABLE attempts (
 CREATE TABLE machines (
   host TEXT NOT NULL, device TEXT NOT NULL, time_ns INTEGER, row TEXT NOT NULL,
   PRIMARY KEY (host, device)) WITHOUT ROWID;
+CREATE TABLE reset (one INTEGER PRIMARY KEY CHECK (one = 1), time_ns INTEGER NOT NULL, by TEXT NOT NULL);
 CREATE TABLE notes (
   id INTEGER PRIMARY KEY, time_ns INTEGER NOT NULL, kind TEXT NOT NULL, job TEXT NOT NULL,
   decision TEXT NOT NULL, text TEXT NOT NULL, order_json TEXT NOT NULL);
@@ -71,6 +72,9 @@ Result<RecoveryRows> RecoveryStore::load() {
   out.actions = std::move(*actions);
   out.attempts = std::move(*attempts);
   out.machines = std::move(*machines);
+  Statement reset(database_, "SELECT time_ns, by FROM reset");
+  if (reset.row()) out.reset_ns = reset.time(0), out.reset_by = reset.text(1);
+  if (!reset.good()) return tl::unexpected(reset.status().error());
   return out;
 }
 
@@ -111,7 +115,11 @@ Status RecoveryStore::write(const RecoveryRows& c) {
                        .run();
         !s)
       return s;
-  return {};
+  if (c.reset_ns == kNoTime) return {};
+  return Statement(database_, "INSERT OR REPLACE INTO reset VALUES (1, ?, ?)")
+      .bind_time(c.reset_ns)
+      .bind(c.reset_by)
+      .run();
 }
 
 Result<std::vector<RecoveryNote>> RecoveryStore::notes(const NotesOf& which) {

@@ -32,7 +32,11 @@ struct RecoveryRows {
   std::vector<AttemptRecord> attempts;
   std::vector<MachineRecord> machines;
   std::vector<RecoveryNote> notes;
-  bool empty() const { return actions.empty() && attempts.empty() && machines.empty() && notes.empty(); }
+  TimeNs reset_ns = kNoTime;  // the last reset of the breaker; kNoTime: none, or unchanged
+  std::string reset_by = {};
+  bool empty() const {
+    return actions.empty() && attempts.empty() && machines.empty() && notes.empty() && reset_ns == kNoTime;
+  }
 };
 
 // Which notes: of a job, of a decision, or all; the newest first.

@@ -1,6 +1,7 @@
 """The controller on a real Slurm: a collector, an agent for each node, and jobs of a user without rights."""
 import json
 import os
+import random
 import socket
 import subprocess
 import time
@@ -133,26 +134,140 @@ restart = true
         return self.collector.errors.read_text(errors="replace")[-3000:]
 
 
+    def fault(self) -> str:
+        """A job runs on two nodes, and the kernel of the second reports a dead GPU. Returns that node."""
+        wait_until(lambda: len(self.begun(0)) == 2, 60, f"the job runs: {self.log()}")
+        wait_until(lambda: self.known(), 60, f"the collector knows the job: {self.log()}")
+        bad = self.begun(0)[1][2]
+        self.nodes[bad].say(XID)
+        return bad
+
+    def runs_again(self, seconds: float = 90) -> List[str]:
+        """The nodes of the next attempt."""
+        try:
+            wait_until(lambda: len(self.begun(1)) == 2, seconds, "the job runs again")
+        except Broken as broken:
+            raise Broken(f"{broken}: {self.log()}") from broken
+        return sorted(row[2] for row in self.begun(1))
+
+    def scontrol(self, *words: str) -> None:
+        subprocess.run(["scontrol", *words], env=self.slurm.env, check=True, stdout=subprocess.DEVNULL)
+
+    def culprit(self, *words: str) -> str:
+        done = subprocess.run([str(self.collector.bin_dir / "culprit"), *words, "--server",
+                               f"unix:{self.collector.socket}"], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False, timeout=60)
+        need(done.returncode == 0, f"culprit {words}: exit {done.returncode}: {done.stdout}")
+        return done.stdout
+
+    def decision(self, job: str) -> Dict:
+        return json.loads(self.collector.get(f"/v1/jobs/{job}/decision").body)
+
+    def drains(self) -> List[str]:
+        """Reasons of ours, as slurmctld logged them."""
+        text = (self.slurm.folder / "log/slurmctld.log").read_text(errors="replace")
+        return [line for line in text.splitlines() if "reason set to: culprit:" in line]
+
+    def finish(self, job: str) -> None:
+        (self.jobs.folder / "finish").write_text("")
+        self.jobs.wait(job)
+
+
 @case
 def controller_runs_a_job_again_without_the_node_of_a_dead_gpu(context: Context) -> str:
     cluster = Controlled(context)
     job = cluster.submit()
-    wait_until(lambda: len(cluster.begun(0)) == 2, 30, "the job runs")
-    wait_until(lambda: job in cluster.known(), 30, "the collector knows the job")
-    bad = cluster.begun(0)[1][2]
     began = time.time()
-    cluster.nodes[bad].say(XID)
-    try:
-        wait_until(lambda: len(cluster.begun(1)) == 2, 60, "the job runs again")
-    except Broken as broken:
-        raise Broken(f"{broken}: {cluster.log()}") from broken
+    bad = cluster.fault()
+    began = time.time()
+    nodes = cluster.runs_again()
     seconds = min(float(row[0]) for row in cluster.begun(1)) - began
-    nodes = sorted(row[2] for row in cluster.begun(1))
     need(bad not in nodes, f"runs on {nodes} again: {cluster.log()}")
     need(int(cluster.begun(1)[0][3]) > 0, "it did not go on from its checkpoint")
     wait_until(lambda: "DRAIN" in cluster.state_of(bad), 20, f"{bad} is drained: {cluster.state_of(bad)}")
-    state = cluster.state_of(bad)
-    need("Reason=culprit:" in state, state)
-    (cluster.jobs.folder / "finish").write_text("")
-    cluster.jobs.wait(job)
-    return f"the first task runs {seconds:.2f} s after the line, without {bad}, on {', '.join(nodes)}"
+    need("Reason=culprit:" in cluster.state_of(bad), cluster.state_of(bad))
+    need(bad in cluster.culprit("recover", "machines"), "the memory of machines")
+    explained = cluster.culprit("recover", "explain", job)
+    need("run-again" in explained and bad in explained, explained)
+    op = next(row["op"] for row in cluster.decision(job)["actions"] if row["kind"] == "isolate")
+    cluster.finish(job)
+    cluster.culprit("recover", "undo", op)
+    wait_until(lambda: "DRAIN" not in cluster.state_of(bad), 30, f"{bad} is back: {cluster.state_of(bad)}")
+    return f"the first task runs {seconds:.2f} s after the line, without {bad}, on {', '.join(nodes)}; undone"
+
+
+@case
+def controller_leaves_a_foreign_drain_as_it_is(context: Context) -> str:
+    cluster = Controlled(context)
+    job = cluster.submit()
+    wait_until(lambda: len(cluster.begun(0)) == 2, 60, "the job runs")
+    bad = cluster.begun(0)[1][2]
+    cluster.scontrol("update", f"NodeName={bad}", "State=DRAIN", "Reason=fan of anna")
+    before = cluster.state_of(bad).split("Reason=")[1]
+    cluster.fault()
+    nodes = cluster.runs_again()
+    need(bad not in nodes, f"{nodes}")
+    cluster.finish(job)
+    after = cluster.state_of(bad).split("Reason=")[1]
+    need(after == before and not cluster.drains(), f"{before} became {after}: {cluster.drains()}")
+    return f"the reason stays: {after[:40]}"
+
+
+@case
+def controller_drains_nothing_for_what_a_user_writes(context: Context) -> str:
+    """A job's own log holds a thousand lines of a kernel and of hardware."""
+    cluster = Controlled(context)
+    job = cluster.submit()
+    wait_until(lambda: cluster.known(), 60, f"the collector knows the job: {cluster.log()}")
+    with (cluster.jobs.folder / "logs/n1.log").open("a") as log:
+        for n in range(1000):
+            log.write(f"kernel: {XID}\n" if n % 2 else
+                      f"[rank{n % 8}]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n")
+    time.sleep(15)
+    for node in cluster.nodes:
+        need("DRAIN" not in cluster.state_of(node), f"{cluster.state_of(node)}: {cluster.log()}")
+    need(not cluster.drains(), f"{cluster.drains()}")
+    need(not any(row["kind"] == "isolate" for row in cluster.decision(job)["actions"]), "an isolation")
+    cluster.finish(job)
+    return "1,000 lines of a user: no node is drained"
+
+
+@case
+def controller_asks_and_observes_where_it_may_not_act(context: Context) -> str:
+    cluster = Controlled(context, mode="ask")
+    job = cluster.submit()
+    bad = cluster.fault()
+    wait_until(lambda: cluster.decision(job)["asks"], 60, f"a question: {cluster.log()}")
+    time.sleep(3)
+    need(not cluster.drains() and not cluster.begun(1), "it did not wait for the answer")
+    cluster.culprit("recover", "approve", cluster.decision(job)["decision"])
+    nodes = cluster.runs_again()
+    need(bad not in nodes, f"{nodes}")
+    cluster.finish(job)
+    return f"nothing before the approval, then without {bad}"
+
+
+@case
+def controller_that_is_killed_repeats_nothing(context: Context) -> str:
+    """kill -9 of the collector at a random moment after the fault: each action once, and none is lost."""
+    rng, rounds = random.Random(5), 20 if context.long else 2
+    for n in range(rounds):
+        fresh = Context(context.bin_dir, context.folder / f"round-{n}", context.long)
+        fresh.folder.mkdir(mode=0o755)
+        try:
+            cluster = Controlled(fresh)
+            job = cluster.submit()
+            bad = cluster.fault()
+            time.sleep(rng.uniform(0, 6))
+            cluster.collector.kill()
+            cluster.collector.launch()
+            cluster.collector.wait_healthy()
+            nodes = cluster.runs_again(120)
+            need(bad not in nodes, f"{nodes}: {cluster.log()}")
+            time.sleep(3)
+            need(len(cluster.drains()) <= 1, f"{cluster.drains()}")
+            need(not cluster.begun(2), f"it ran again twice: {cluster.log()}")
+            cluster.finish(job)
+        finally:
+            fresh.close()
+    return f"{rounds} kills: each job ran again once, no drain twice"

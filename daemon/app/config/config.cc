@@ -202,8 +202,8 @@ std::vector<std::string> without_effect(const Config& config) {
   const auto& act = config.act;
   if (act.mode != ActMode::kObserve && act.scheduler == Scheduler::kNone)
     out.emplace_back("act.mode: has no effect without act.scheduler");
-  if (act.mode != ActMode::kObserve && !(act.isolate || act.restart || act.check || act.give_back))
-    out.emplace_back("act.mode: has no effect while act.isolate, restart, check and return are off");
+  if (act.mode != ActMode::kObserve && !act.isolate && !act.restart)
+    out.emplace_back("act.mode: has no effect while act.isolate and act.restart are off");
   return out;
 }
 

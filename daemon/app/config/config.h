@@ -177,11 +177,11 @@ struct Config {
   struct Act {
     ActMode mode = ActMode::kObserve;
     Scheduler scheduler = Scheduler::kNone;
-    bool isolate = false, restart = false, check = false, give_back = false;  // stages
-    std::vector<std::string> partitions;  // where the stages are on; empty: everywhere
-    std::string slurm_conf;               // empty: Slurm's own
-    bool end_tasks = false;               // of this host, at the collector's request
-    int64_t confidence = 85;              // per cent, to isolate
+    bool isolate = false, restart = false;  // stages
+    std::vector<std::string> partitions;    // where the stages are on; empty: everywhere
+    std::string slurm_conf;                 // empty: Slurm's own
+    bool end_tasks = false;                 // of this host, at the collector's request
+    int64_t confidence = 85;                // per cent, to isolate
     struct Breaker {
       TimeNs window_ns = 600 * kNsPerSecond;
       int64_t window_hosts = 2, day_hosts = 3, at_once_hosts = 1;

@@ -155,7 +155,7 @@ struct CheckOrder {
   std::string why;
   TimeNs until_ns = kNoTime;
 };
-// One for a whole decision. The button, the link in the alert and `culprit approve` answer it.
+// One for a whole decision. The button, the link in the alert and `culprit recover approve` answer it.
 struct Question {
   std::string decision;
   std::string job;                  // key

@@ -23,6 +23,9 @@ ActionRecord an_action(const std::string& op, ActionState state, TimeNs at = kAt
   row.state = state;
   row.attempt = 2;
   row.by = "culprit";
+  row.root = "nvidia.xid.79: GPU has fallen off the bus";
+  row.undone_by = "anna";
+  row.order.device = "GPU-1";
   row.reserved_ns = at;
   return row;
 }
@@ -35,6 +38,7 @@ AttemptRecord an_attempt(uint32_t attempt, TimeNs at = kAt) {
   row.hosts = {"node-1", "node-3"};
   row.progress_to = 4117;
   row.lost_s = 12.5;
+  row.closed = true;
   return row;
 }
 
@@ -72,6 +76,8 @@ BOOST_AUTO_TEST_CASE(rows_survive_a_restart_as_they_were) {
   rows.actions = {an_action("a1", ActionState::kReserved), an_action("a2", ActionState::kUndone)};
   rows.attempts = {an_attempt(1), an_attempt(2)};
   rows.machines = {a_machine()};
+  rows.reset_ns = kAt;
+  rows.reset_by = "anna";
   BOOST_REQUIRE(file.open()->apply(rows));
   const auto read = file.open()->load();
   BOOST_REQUIRE(read.has_value());
@@ -80,6 +86,8 @@ BOOST_AUTO_TEST_CASE(rows_survive_a_restart_as_they_were) {
   BOOST_TEST(to_json(read->actions[1]) == to_json(rows.actions[1]));
   BOOST_REQUIRE_EQUAL(read->attempts.size(), 2);
   BOOST_TEST(to_json(read->attempts[1]) == to_json(rows.attempts[1]));
+  BOOST_TEST(read->reset_ns == kAt);
+  BOOST_TEST(read->reset_by == "anna");
   BOOST_REQUIRE_EQUAL(read->machines.size(), 1);
   BOOST_TEST(to_json(read->machines[0]) == to_json(rows.machines[0]));
 }
@@ -87,8 +95,8 @@ BOOST_AUTO_TEST_CASE(rows_survive_a_restart_as_they_were) {
 BOOST_AUTO_TEST_CASE(a_later_row_replaces_the_earlier_one) {
   const RecoveryFile file;
   auto store = file.open();
-  BOOST_REQUIRE(store->apply({{an_action("a1", ActionState::kReserved)}, {}, {}, {}}));
-  BOOST_REQUIRE(store->apply({{an_action("a1", ActionState::kDone)}, {}, {}, {}}));
+  BOOST_REQUIRE(store->apply({{an_action("a1", ActionState::kReserved)}, {}, {}, {}, kNoTime, {}}));
+  BOOST_REQUIRE(store->apply({{an_action("a1", ActionState::kDone)}, {}, {}, {}, kNoTime, {}}));
   const auto read = store->load();
   BOOST_REQUIRE_EQUAL(read->actions.size(), 1);
   BOOST_TEST((read->actions[0].state == ActionState::kDone));
@@ -122,7 +130,7 @@ BOOST_AUTO_TEST_CASE(what_is_older_than_the_retention_goes) {
 
 BOOST_AUTO_TEST_CASE(a_damaged_file_is_moved_aside_and_told) {
   const RecoveryFile file;
-  { BOOST_REQUIRE(file.open()->apply({{an_action("a1", ActionState::kReserved)}, {}, {}, {}})); }
+  { BOOST_REQUIRE(file.open()->apply({{an_action("a1", ActionState::kReserved)}, {}, {}, {}, kNoTime, {}})); }
   std::filesystem::resize_file(file.path(), 3000);
   BOOST_TEST(!file.open()->moved_aside().empty());
 }

@@ -58,6 +58,7 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
     if (!out->controller_.load(std::move(row)))
       return fail(ErrorCode::kInvalid, "recover.db: an attempt contradicts itself");
   for (MachineRecord& row : rows->machines) out->controller_.load(std::move(row));
+  if (rows->reset_ns != kNoTime) out->last_reset_ = {rows->reset_by, rows->reset_ns};
   out->store_ = std::move(*store);
   for (auto [worker, name] : {std::pair{&out->ledger_, "recovery ledger"}, {&out->looker_, "scheduler"}}) {
     auto made = env.worker(name);
@@ -80,7 +81,7 @@ recover::ControllerOptions RecoveryService::controller_options() const {
   guard.mode = act.mode == ActMode::kAct   ? recover::Mode::kAct
                : act.mode == ActMode::kAsk ? recover::Mode::kAsk
                                            : recover::Mode::kObserve;
-  const recover::Stages stages{act.isolate, act.restart, act.check, act.give_back};
+  const recover::Stages stages{act.isolate, act.restart, false, false};  // no node checks yet
   if (act.partitions.empty()) guard.stages = stages;
   for (const std::string& partition : act.partitions) guard.partitions[partition] = stages;
   guard.short_window_ns = act.breaker.window_ns;
@@ -101,6 +102,7 @@ void RecoveryService::restored() {
   recover::Restored input;
   for (const std::string& op : std::exchange(reserved_, {})) input.read.push_back({op, false, true});
   give(std::move(input));
+  if (last_reset_) give(*last_reset_);
   run();
 }
 
@@ -192,6 +194,10 @@ void RecoveryService::write() {
 void RecoveryService::carry_out(const ActionOrder& order) {
   ActionOrder now = order;
   if (now.job.scheduler == "slurm") now.job = jobs_.current(order.job);
+  // The scheduler's mark names the decision of the isolation, whose op is the code of its return.
+  if (now.kind == OrderKind::kReturn)
+    if (const ActionRecord* isolation = controller_.actions().find(order.code))
+      now.decision = isolation->order.decision;
   if (now.kind == OrderKind::kEndTasks && !(executor_ && executor_->can(now.kind))) return end_tasks(now);
   if (!executor_ || !executor_->can(now.kind))
     return settle({order.op, ActionState::kFailed, "act.scheduler has no such action", {}, wall(), {}});
@@ -321,7 +327,10 @@ void RecoveryService::answer(const std::string& decision, bool approved, const s
 
 void RecoveryService::reset_breaker(const std::string& by) {
   damage_.clear();
-  give(recover::BreakerReset{by, wall()});
+  last_reset_ = recover::BreakerReset{by, wall()};
+  unwritten_.reset_ns = last_reset_->at_ns;
+  unwritten_.reset_by = by;
+  give(*last_reset_);
   run();
 }
 

@@ -102,7 +102,8 @@ class RecoveryService {
   std::map<std::string, Ending> endings_;       // by op
   std::map<std::string, RunVerdict> verdicts_;  // by the scheduler's id: the latest
   std::map<std::string, std::string> names_;    // culprit's id of a job, by the scheduler's
-  std::vector<std::string> reserved_;           // ops found reserved at the start
+  std::optional<recover::BreakerReset> last_reset_;
+  std::vector<std::string> reserved_;  // ops found reserved at the start
   std::string look_error_, store_error_, damage_;
   bool restored_ = false, writing_ = false, looking_ = false, reading_ = false, stopped_ = false;
   TimeNs looked_ns_ = kNoTime, read_ns_ = kNoTime, pruned_ns_ = kNoTime;

@@ -426,7 +426,8 @@ BOOST_AUTO_TEST_CASE(what_has_no_effect_yet_is_reported_and_is_no_error) {
   const std::pair<const char*, const char*> cases[] = {
       {"role = \"collector\"\n[[log]]\npath = \"/a/*.log\"\n", "log: has no effect with role collector"},
       {"[act]\nmode = \"act\"\n", "act.mode: has no effect without act.scheduler"},
-      {"[act]\nmode = \"ask\"\nscheduler = \"slurm\"\n", "act.mode: has no effect while act.isolate"},
+      {"[act]\nmode = \"ask\"\nscheduler = \"slurm\"\n",
+       "act.mode: has no effect while act.isolate and act.restart"},
       {"[http]\nlisten = \"127.0.0.1:7420\"\n",
        "http.listen: over TCP only /healthz, /metrics and the links of culprit page"},
       {"[forward]\nto = \"127.0.0.1:7421\"\n", "forward: has an effect with role agent only"}};
