@@ -78,8 +78,9 @@ struct Policy {
   // The same cause on a third host within 24 h is not the hosts' (as core/recover/decide has it).
   uint32_t cause_hosts = 3;
   TimeNs cause_window_ns = 24 * 3600 * kNsPerSecond;
-  // A host that is left out for one job alone comes back to it after so long (chosen: a veto's time).
-  TimeNs exclude_ns = 24 * 3600 * kNsPerSecond;
+  // A host that is left out for one job alone comes back to it after so long (chosen by the sweep in
+  // docs/simulated-cluster.md: 24 h leave a job of months without hosts).
+  TimeNs exclude_ns = 8 * 3600 * kNsPerSecond;
   bool isolate_groups = true;  // over-isolation; false: groups are checked only
 };
 

@@ -144,6 +144,42 @@ BOOST_AUTO_TEST_CASE(a_consequence_names_no_host_and_stops_no_job) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(an_address_in_a_consequence_accuses_no_host) {
+  size_t lines = 0;
+  for (const rules::Rule& rule : shipped()->rules()) {
+    if (rule.role != rules::Role::kCascade) continue;
+    for (const std::string& hit : rule.hit) {
+      const bool addressed = hit.find("10.") != hit.npos || hit.find("192.168.") != hit.npos;
+      if (hit.find('\n') != hit.npos || !addressed) continue;
+      ++lines;
+      const Report report = read({60, {hit}}).report;
+      if (report.restart) BOOST_TEST(report.restart->hosts.empty(), rule.id << ": " << hit);
+      for (const Diagnosis& d : report.diagnoses)
+        BOOST_TEST((d.action.kind != ActionKind::kIsolate), rule.id << ": " << hit);
+    }
+  }
+  BOOST_TEST(lines > 5u);
+}
+
+// A service that is away is away for all its readers: no decision leaves out the one that reports it.
+BOOST_AUTO_TEST_CASE(a_fault_of_a_storage_service_leaves_out_no_reader) {
+  size_t lines = 0;
+  for (const rules::Rule& rule : shipped()->rules()) {
+    const bool service = rule.place.file.find("storage/") != std::string::npos;
+    if (!service || rule.restart_after_steps != Restart::kLater) continue;
+    for (const std::string& hit : rule.hit) {
+      if (hit.find('\n') != hit.npos) continue;
+      for (const Diagnosis& d : read({60, {hit}}).report.diagnoses) {
+        if (d.rule != rule.id) continue;
+        ++lines;
+        BOOST_TEST(d.restart.hosts.empty(), rule.id << ": " << hit);
+        BOOST_TEST((d.action.kind != ActionKind::kIsolate), rule.id << ": " << hit);
+      }
+    }
+  }
+  BOOST_TEST(lines > 20u);
+}
+
 // Over all rules with a host or another end in them: a line that names another one does not accuse its
 // writer.
 BOOST_AUTO_TEST_CASE(who_writes_a_line_about_another_one_is_not_accused) {
