@@ -209,7 +209,7 @@ void Guard::vetoed(const std::string& host, const std::string& root, TimeNs at) 
 
 void Guard::reset(TimeNs at) {
   reset_ns_ = at;
-  isolations_.clear();
+  std::erase_if(isolations_, [&](const auto& one) { return one.first <= at; });
 }
 
 bool Guard::on_probation(const std::string& host, TimeNs now) const {

@@ -122,6 +122,8 @@ SlurmResult<JobState> parse_job(std::string_view text, std::string_view id) {
   const std::string subject = fmt::format("job {}", id);
   const std::string_view line = text.substr(0, text.find('\n'));
   if (trim(line).empty()) return slurm_failure(SlurmError::Kind::kNotFound, subject + ": not found");
+  if (!trim(text.substr(std::min(text.size(), line.size() + 1))).empty())
+    return slurm_failure(SlurmError::Kind::kRefused, subject + " is an array or has parts: left to a person");
   const std::vector<std::string_view> columns = split(line, '|');
   if (columns.size() < kJobColumns || columns[0] != id || !is_state(columns[1]))
     return malformed(subject, line);

@@ -18,29 +18,21 @@ constexpr size_t kLineColumns = 10;
 
 using State = SeenJob::State;
 
-// `man squeue`, JOB STATE CODES. Others are ends of a kind that a later version may add: failed.
+// `man squeue`, JOB STATE CODES. A word that a later version may add is no end.
 State state_of(std::string_view word) {
-  constexpr std::array<std::pair<std::string_view, State>, 16> kWords{{
-      {"PENDING", State::kPending},
-      {"REQUEUED", State::kPending},
-      {"CONFIGURING", State::kPending},
-      {"REQUEUE_HOLD", State::kHeld},
-      {"REQUEUE_FED", State::kPending},
-      {"SPECIAL_EXIT", State::kHeld},
-      {"RUNNING", State::kRunning},
-      {"SUSPENDED", State::kRunning},
-      {"STOPPED", State::kRunning},
-      {"COMPLETING", State::kEnding},
-      {"STAGE_OUT", State::kEnding},
-      {"COMPLETED", State::kCompleted},
-      {"CANCELLED", State::kCancelled},
-      {"TIMEOUT", State::kTimeLimit},
-      {"PREEMPTED", State::kPreempted},
-      {"NODE_FAIL", State::kNodeFailed},
-  }};
+  constexpr std::pair<std::string_view, State> kWords[] = {
+      {"PENDING", State::kPending},     {"REQUEUED", State::kPending},     {"REQUEUE_FED", State::kPending},
+      {"CONFIGURING", State::kPending}, {"REQUEUE_HOLD", State::kHeld},    {"SPECIAL_EXIT", State::kHeld},
+      {"RESV_DEL_HOLD", State::kHeld},  {"RUNNING", State::kRunning},      {"SUSPENDED", State::kRunning},
+      {"STOPPED", State::kRunning},     {"SIGNALING", State::kRunning},    {"RESIZING", State::kRunning},
+      {"COMPLETING", State::kEnding},   {"STAGE_OUT", State::kEnding},     {"COMPLETED", State::kCompleted},
+      {"CANCELLED", State::kCancelled}, {"REVOKED", State::kCancelled},    {"TIMEOUT", State::kTimeLimit},
+      {"DEADLINE", State::kTimeLimit},  {"PREEMPTED", State::kPreempted},  {"NODE_FAIL", State::kNodeFailed},
+      {"FAILED", State::kFailed},       {"OUT_OF_MEMORY", State::kFailed}, {"BOOT_FAIL", State::kFailed},
+  };
   for (const auto& [known, state] : kWords)
     if (word == known) return state;
-  return State::kFailed;
+  return State::kEnding;
 }
 
 bool is_held_reason(std::string_view reason) {

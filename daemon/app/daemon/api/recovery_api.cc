@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -151,6 +152,14 @@ void RecoveryApi::order(const serve::RecoveryOrder& order, const serve::Actor& b
   constexpr const char* kWords[] = {"decision approved", "decision declined", "isolation undone",
                                     "breaker reset"};
   const char* word = kWords[static_cast<size_t>(order.what)];
+  const recover::Controller& controller = service_.controller();
+  const bool answers = order.what == What::kApprove || order.what == What::kDecline;
+  const auto asks = [&](const std::string& key) {
+    const auto view = controller.view(key);
+    return view && view->asks && view->decision == order.id;
+  };
+  if (answers && std::ranges::none_of(controller.jobs(), asks))
+    return answer(fail(ErrorCode::kNotFound, fmt::format("no question is open for {}", order.id)));
   if (order.what == What::kUndo) {
     if (const Status done = service_.undo(order.id, name); !done) return answer(tl::unexpected(done.error()));
   } else if (order.what == What::kReset) {

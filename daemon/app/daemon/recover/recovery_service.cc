@@ -17,7 +17,10 @@ constexpr TimeNs kPruneEvery = 24LL * 3600 * kNsPerSecond;
 // SIGTERM 5 s, SIGKILL, and a view of the scheduler; within the state's limit (Bounds::stop_ns).
 constexpr TimeNs kTasksEndWithin = 12 * kNsPerSecond;
 constexpr uint32_t kGraceMs = 5000;
-constexpr size_t kJobsMost = 10'000;  // with a verdict or a name
+constexpr TimeNs kOrderWithin = 60 * kNsPerSecond;     // from its decision; later the world is another
+constexpr TimeNs kForgetVerdict = 600 * kNsPerSecond;  // of a job that the scheduler does not show
+constexpr TimeNs kResetWanted = 1;                     // in place of a time: the ledger was damaged
+constexpr size_t kJobsMost = 10'000;                   // verdicts of jobs
 
 bool is_slurm_id(std::string_view name) {
   return !name.empty() && name.size() <= 10 &&
@@ -54,11 +57,13 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
     if (!out->controller_.load(std::move(row)))
       return fail(ErrorCode::kInvalid, "recover.db: an action contradicts itself");
   }
+  for (const AttemptRecord& row : rows->attempts) out->jobs_.load(row);
   for (AttemptRecord& row : rows->attempts)
     if (!out->controller_.load(std::move(row)))
       return fail(ErrorCode::kInvalid, "recover.db: an attempt contradicts itself");
   for (MachineRecord& row : rows->machines) out->controller_.load(std::move(row));
-  if (rows->reset_ns != kNoTime) out->last_reset_ = {rows->reset_by, rows->reset_ns};
+  if (rows->reset_ns != kNoTime && rows->reset_ns != kResetWanted)
+    out->last_reset_ = {rows->reset_by, rows->reset_ns};
   out->store_ = std::move(*store);
   for (auto [worker, name] : {std::pair{&out->ledger_, "recovery ledger"}, {&out->looker_, "scheduler"}}) {
     auto made = env.worker(name);
@@ -96,14 +101,29 @@ recover::ControllerOptions RecoveryService::controller_options() const {
   return out;
 }
 
-// A reserved action is given once more if it is young: the executor reads first whether it was done.
+// The controller begins with the first view of the scheduler: before, nothing is known of its jobs. A
+// reserved action is given once more if it is young: the executor reads first whether it was done.
 void RecoveryService::restored() {
   restored_ = true;
+  if (!look_) begun_ = true, begin();
+  run();
+}
+
+void RecoveryService::begin() {
   recover::Restored input;
   for (const std::string& op : std::exchange(reserved_, {})) input.read.push_back({op, false, true});
-  give(std::move(input));
-  if (last_reset_) give(*last_reset_);
-  run();
+  std::vector<recover::Input> first{std::move(input)};
+  if (last_reset_) first.push_back(*last_reset_);
+  inputs_.insert(inputs_.begin(), std::make_move_iterator(first.begin()),
+                 std::make_move_iterator(first.end()));
+}
+
+// Our own requeue holds the job for a moment.
+bool RecoveryService::is_own_hold(const recover::Input& input, TimeNs read_ns) const {
+  const auto* changed = std::get_if<recover::JobChanged>(&input);
+  if (!changed || changed->kind != recover::ForeignKind::kHeld) return false;
+  const auto ours = starting_.find(changed->job.id);
+  return ours != starting_.end() && (ours->second == kNoTime || ours->second >= read_ns);
 }
 
 void RecoveryService::reload() {
@@ -134,10 +154,11 @@ void RecoveryService::beat() {
 // ---- one step: decide, store, carry out
 
 void RecoveryService::run() {
-  if (stopped_ || !restored_ || writing_) return;
+  if (stopped_ || !restored_ || !begun_ || writing_) return;
   if (!unwritten_.empty()) return write();
   if (inputs_.empty() || !damage_.empty()) return;
   const std::vector<recover::Input> inputs = std::exchange(inputs_, {});
+  decided_ns_ = wall();
   for (recover::Order& order : controller_.step(inputs, wall())) {
     if (auto* action = std::get_if<ActionOrder>(&order)) {
       waiting_.push_back(std::move(*action));
@@ -193,7 +214,9 @@ void RecoveryService::write() {
 
 void RecoveryService::carry_out(const ActionOrder& order) {
   ActionOrder now = order;
-  if (now.job.scheduler == "slurm") now.job = jobs_.current(order.job);
+  // A requeue changes the time of submission. An order to run again is about the attempt that was decided on.
+  const ScheduledJob current = jobs_.current(order.job);
+  if (now.kind != OrderKind::kRunAgain || current.restarts == order.job.restarts) now.job = current;
   // The scheduler's mark names the decision of the isolation, whose op is the code of its return.
   if (now.kind == OrderKind::kReturn)
     if (const ActionRecord* isolation = controller_.actions().find(order.code))
@@ -201,7 +224,12 @@ void RecoveryService::carry_out(const ActionOrder& order) {
   if (now.kind == OrderKind::kEndTasks && !(executor_ && executor_->can(now.kind))) return end_tasks(now);
   if (!executor_ || !executor_->can(now.kind))
     return settle({order.op, ActionState::kFailed, "act.scheduler has no such action", {}, wall(), {}});
-  executor_->carry_out(now, [this](ActionResult result) { settle(std::move(result)); });
+  const bool starts = now.kind == OrderKind::kRunAgain;
+  if (starts) starting_[now.job.id] = kNoTime;
+  executor_->carry_out(now, [this, starts, id = now.job.id](ActionResult result) {
+    if (starts) starting_[id] = wall();
+    settle(std::move(result));
+  });
 }
 
 void RecoveryService::settle(ActionResult result) {
@@ -222,7 +250,7 @@ void RecoveryService::end_tasks(const ActionOrder& order) {
 
 void RecoveryService::check_endings() {
   for (auto ending = endings_.begin(); ending != endings_.end();) {
-    const bool ended = !jobs_.is_alive(ending->second.job);
+    const bool ended = jobs_.known(ending->second.job) && !jobs_.is_alive(ending->second.job);
     if (!ended && wall() < ending->second.until_ns) {
       ++ending;
       continue;
@@ -261,11 +289,20 @@ void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs 
     return;
   }
   look_error_.clear();
-  const auto known_before = jobs_.running();
-  for (recover::Input& input : jobs_.update(*view, wall(), read_ns)) give(std::move(input));
-  for (const std::string& id : jobs_.running())
-    if (!std::ranges::binary_search(known_before, id))
-      if (const auto verdict = verdicts_.find(id); verdict != verdicts_.end()) take_verdict(verdict->second);
+  if (cannot_write()) return;  // what changes is seen again afterwards
+  const auto excluded = [this](const ScheduledJob& job) {
+    const auto seen = controller_.view(recover::key_of(job));
+    return seen ? seen->excluded : std::vector<std::string>{};
+  };
+  std::vector<recover::Input> inputs = jobs_.update(*view, {wall(), read_ns, excluded});
+  if (!std::exchange(begun_, true)) begin();
+  for (recover::Input& input : inputs)
+    if (!is_own_hold(input, read_ns)) give(std::move(input));
+  take_verdicts();
+  std::erase_if(verdicts_, [&](const auto& one) {
+    return !jobs_.known(one.first) && wall() - one.second.at_ns > kForgetVerdict;
+  });
+  std::erase_if(names_, [&](const auto& one) { return !jobs_.known(one.first); });
   check_endings();
   run();
 }
@@ -274,48 +311,78 @@ void RecoveryService::read_progress() {
   if (reading_ || !options_.engine) return;
   reading_ = true;
   read_ns_ = wall();
-  const auto jobs = std::make_shared<std::vector<LiveJobSummary>>();
-  options_.engine->query([jobs](LiveJobs& live, TimeNs) { *jobs = live.jobs(); },
-                         [this, jobs] {
-                           reading_ = false;
-                           for (const LiveJobSummary& job : *jobs) {
-                             const std::string id(name_of_job(job.id));
-                             if (job.state != JobState::kRunning || !job.iteration || !is_slurm_id(id))
-                               continue;
-                             const auto known = jobs_.known(id);
-                             if (known && jobs_.is_alive(id))
-                               give(recover::ProgressSeen{*known, *job.iteration, false});
-                           }
-                           run();
-                         });
+  struct Progress {
+    std::string id, user;
+    int64_t iteration = 0;
+  };
+  const auto all = std::make_shared<std::vector<Progress>>();
+  options_.engine->query(
+      [all](LiveJobs& live, TimeNs) {
+        for (const LiveJobSummary& job : live.jobs())
+          if (job.state == JobState::kRunning && job.iteration)
+            all->push_back({std::string(name_of_job(job.id)), live.user_of_job(job.id), *job.iteration});
+      },
+      [this, all] {
+        reading_ = false;
+        if (stopped_ || cannot_write()) return;
+        for (const Progress& one : *all) {
+          const auto known = is_slurm_id(one.id) ? jobs_.known(one.id) : std::nullopt;
+          if (!known || !jobs_.is_alive(one.id)) continue;
+          if (one.user.empty() || one.user == fmt::format("user {}", jobs_.user_of(one.id).value_or(0)))
+            give(recover::ProgressSeen{*known, one.iteration, false});
+        }
+        run();
+      });
 }
 
 void RecoveryService::on_verdicts(std::span<const RunVerdict> verdicts) {
   for (const RunVerdict& v : verdicts) {
     const std::string id(name_of_job(v.job));
-    if (!v.known || !is_slurm_id(id) || verdicts_.size() >= kJobsMost) continue;
-    verdicts_[id] = v;
-    take_verdict(v);
+    if (!v.known || !is_slurm_id(id)) continue;
+    // A job that the scheduler does not show yet may appear; others are forgotten in looked().
+    if (!jobs_.known(id) && !verdicts_.contains(id) && verdicts_.size() >= kJobsMost) continue;
+    // Another user's data under the same name replaces nothing.
+    const auto before = verdicts_.find(id);
+    if (before != verdicts_.end() && before->second.verdict.job != v.job && !counts(v)) continue;
+    verdicts_[id] = {v, wall(), false};
   }
+  take_verdicts();
   run();
 }
 
-// A verdict counts if the job's own user wrote what it rests on, or something that no user can write.
-void RecoveryService::take_verdict(const RunVerdict& v) {
-  const std::string id(name_of_job(v.job));
-  const auto job = jobs_.known(id);
-  if (!job) return;
-  const auto user = jobs_.user_of(id);
-  const bool proven = v.verdict && v.verdict->has_proof();
-  if (!proven && (!user || v.user != fmt::format("user {}", *user))) return;
-  names_[id] = v.job;
-  recover::VerdictSeen seen;
-  seen.job = *job;
-  seen.alive = jobs_.is_alive(id);
-  seen.withdrawn = !v.verdict;
-  if (v.verdict) seen.diagnosis = v.verdict->diagnosis;
-  if (v.verdict && v.verdict->state == VerdictState::kRefuted) seen.withdrawn = true;
-  give(std::move(seen));
+// Whether a verdict may decide about the scheduler's job of its name: its data is the job's own user's alone,
+// or it rests on what no user can write. Anyone can name a process or a log after a job.
+bool RecoveryService::counts(const RunVerdict& v) const {
+  const auto user = jobs_.user_of(std::string(name_of_job(v.job)));
+  if (!user) return false;
+  if (!v.user.empty()) return v.user == fmt::format("user {}", *user);
+  const auto name = names_.find(std::string(name_of_job(v.job)));
+  if (!v.verdict) return name != names_.end() && name->second == v.job;  // withdraws its own
+  return v.verdict->has_proof() && recover::authors_of(v.verdict->diagnosis, {}).independent();
+}
+
+void RecoveryService::take_verdicts() {
+  for (auto& [id, stored] : verdicts_) {
+    const auto job = jobs_.known(id);
+    if (stored.taken || !job || !jobs_.user_of(id)) continue;
+    stored.taken = true;
+    const RunVerdict& v = stored.verdict;
+    if (!counts(v)) {
+      note({recover::NoteKind::kRecord,
+            recover::key_of(*job),
+            "",
+            fmt::format("a verdict of {} is not used: its data may be another user's", v.job),
+            {}});
+      continue;
+    }
+    names_[id] = v.job;
+    recover::VerdictSeen seen;
+    seen.job = *job;
+    seen.alive = jobs_.is_alive(id);
+    seen.withdrawn = !v.verdict || v.verdict->state == VerdictState::kRefuted;
+    if (v.verdict) seen.diagnosis = v.verdict->diagnosis;
+    give(std::move(seen));
+  }
 }
 
 // ---- people
@@ -335,8 +402,10 @@ void RecoveryService::reset_breaker(const std::string& by) {
 }
 
 Status RecoveryService::undo(const std::string& op, const std::string& by) {
-  if (!controller_.actions().find(op))
-    return fail(ErrorCode::kNotFound, fmt::format("the ledger has no action {}", op));
+  const ActionRecord* action = controller_.actions().find(op);
+  const MachineRecord* machine = action ? controller_.machines().find(action->order.target) : nullptr;
+  if (!machine || machine->op != op)
+    return fail(ErrorCode::kNotFound, fmt::format("no isolation {} is in force", op));
   give(recover::Undo{op, by});
   run();
   return {};

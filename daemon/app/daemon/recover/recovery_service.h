@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/config/config.h"
@@ -68,6 +69,11 @@ class RecoveryService {
 
  private:
   RecoveryService(io::Env& env, RecoveryServiceOptions options);
+  struct StoredVerdict {
+    RunVerdict verdict;
+    TimeNs at_ns = kNoTime;
+    bool taken = false;  // given to the controller, or refused
+  };
   struct Ending {
     std::string job;  // the scheduler's id
     TimeNs until_ns = kNoTime;
@@ -84,7 +90,11 @@ class RecoveryService {
   void look();
   void looked(const Result<respond::SchedulerView>& view, TimeNs read_ns);
   void read_progress();
-  void take_verdict(const RunVerdict& v);
+  void begin();
+  bool counts(const RunVerdict& v) const;
+  void take_verdicts();
+  bool is_own_hold(const recover::Input& input, TimeNs read_ns) const;
+  bool cannot_write() const { return !damage_.empty() || !store_error_.empty(); }
   void note(const recover::Note& note);
   TimeNs wall() const { return env_.now(io::Clock::kWall); }
 
@@ -98,14 +108,17 @@ class RecoveryService {
   ScheduledJobs jobs_;
   std::vector<recover::Input> inputs_;
   store::RecoveryRows unwritten_;
-  std::vector<ActionOrder> waiting_;            // for their rows to be stored
-  std::map<std::string, Ending> endings_;       // by op
-  std::map<std::string, RunVerdict> verdicts_;  // by the scheduler's id: the latest
-  std::map<std::string, std::string> names_;    // culprit's id of a job, by the scheduler's
+  std::vector<ActionOrder> waiting_;               // for their rows to be stored
+  std::map<std::string, Ending> endings_;          // by op
+  std::map<std::string, StoredVerdict> verdicts_;  // by the scheduler's id: the latest
+  std::map<std::string, TimeNs> starting_;         // jobs that we start: kNoTime, or when that ended
+  std::map<std::string, std::string> names_;       // culprit's id of a job, by the scheduler's
   std::optional<recover::BreakerReset> last_reset_;
   std::vector<std::string> reserved_;  // ops found reserved at the start
   std::string look_error_, store_error_, damage_;
-  bool restored_ = false, writing_ = false, looking_ = false, reading_ = false, stopped_ = false;
+  bool restored_ = false, begun_ = false, writing_ = false, looking_ = false, reading_ = false,
+       stopped_ = false;
+  TimeNs decided_ns_ = kNoTime;  // of the orders that wait
   TimeNs looked_ns_ = kNoTime, read_ns_ = kNoTime, pruned_ns_ = kNoTime;
 };
 

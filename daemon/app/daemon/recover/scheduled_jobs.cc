@@ -1,7 +1,10 @@
 #include "app/daemon/recover/scheduled_jobs.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
+
+#include "base/text.h"
 
 namespace culprit::app {
 namespace {
@@ -34,17 +37,24 @@ bool has(const std::vector<std::string>& all, const std::string& one) {
   return std::find(all.begin(), all.end(), one) != all.end();
 }
 
+struct LastUse {
+  std::vector<std::string> hosts, excluded;  // of the job's latest attempt
+};
+
 // What the cluster can give to the job.
-recover::JobMeans means_of(const SeenJob& seen, const ScheduledJob& job,
-                           const std::vector<std::string>& last_hosts, const respond::SchedulerView& view) {
+recover::JobMeans means_of(const SeenJob& seen, const ScheduledJob& job, const LastUse& last,
+                           const respond::SchedulerView& view) {
   recover::JobMeans out;
   out.job = job;
   out.means.may_requeue = seen.may_requeue;
+  const std::vector<std::string_view> partitions = split(seen.partition, ',');
   uint32_t idle = 0, own = 0;
   for (const SeenHost& host : view.hosts) {
-    if (!has(host.partitions, seen.partition)) continue;
+    const bool fits = std::ranges::any_of(
+        partitions, [&](std::string_view partition) { return has(host.partitions, std::string(partition)); });
+    if (!fits || has(last.excluded, host.host)) continue;
     idle += host.idle;
-    own += !host.out && !host.idle && has(last_hosts, host.host);
+    own += !host.out && !host.idle && has(last.hosts, host.host);
   }
   out.means.spares = idle;
   out.eligible = idle + own;
@@ -56,25 +66,46 @@ recover::JobMeans means_of(const SeenJob& seen, const ScheduledJob& job,
 
 }  // namespace
 
-void ScheduledJobs::add_job(const SeenJob& seen, const respond::SchedulerView& view, TimeNs now,
+void ScheduledJobs::load(const AttemptRecord& row) {
+  if (row.closed || row.job.scheduler != "slurm") return;
+  Known& known = jobs_[row.job.id];
+  if (known.first.id == row.job.id && known.now.restarts > row.job.restarts) return;
+  known.first = known.now = row.job;
+  known.hosts = row.hosts;
+  known.ended = row.end_ns != kNoTime;
+  known.seen_ns = std::max(row.begin_ns, row.end_ns);
+}
+
+// A requeue gives another time of submission and one restart more; a reused id begins at none.
+bool ScheduledJobs::is_same(const Known& known, const SeenJob& seen) const {
+  if (known.uid && *known.uid != seen.uid) return false;
+  if (seen.job.submit_ns == known.now.submit_ns) return true;
+  return known.uid ? seen.job.restarts > known.now.restarts
+                   : seen.job.restarts > 0 && seen.job.restarts >= known.now.restarts;
+}
+
+void ScheduledJobs::add_job(const SeenJob& seen, const respond::SchedulerView& view, const At& at,
                             std::vector<recover::Input>& out) {
   auto found = jobs_.find(seen.job.id);
-  const bool same =
-      found != jobs_.end() && found->second.uid == seen.uid &&
-      (seen.job.restarts > found->second.now.restarts || seen.job.submit_ns == found->second.now.submit_ns);
+  const bool same = found != jobs_.end() && is_same(found->second, seen);
   if (!same) {
+    if (found != jobs_.end() && !found->second.ended) {
+      ScheduledJob other = found->second.first;
+      other.restarts = found->second.now.restarts;
+      out.push_back(recover::AttemptEnded{other, recover::JobEnd::kFailed, {}, "UNKNOWN"});
+    }
     if (seen.has_ended()) return;  // it ended before it was ever seen
     Known fresh;
     fresh.first = seen.job;
-    fresh.uid = seen.uid;
     fresh.ended = true;  // no attempt has begun
     found = jobs_.insert_or_assign(seen.job.id, std::move(fresh)).first;
   }
   Known& known = found->second;
+  known.uid = seen.uid;
   const bool next_attempt = seen.job.restarts > known.now.restarts && same;
   const State before = std::exchange(known.state, seen.state);
   known.now = seen.job;
-  known.seen_ns = now;
+  known.seen_ns = at.now;
   ScheduledJob job = known.first;
   job.restarts = seen.job.restarts;
   if (next_attempt && !known.ended) {
@@ -93,7 +124,8 @@ void ScheduledJobs::add_job(const SeenJob& seen, const respond::SchedulerView& v
     out.push_back(recover::AttemptEnded{job, end_of(seen.state), {}, seen.word});
   }
   if (!seen.has_ended() || seen.state == State::kFailed || seen.state == State::kNodeFailed)
-    out.push_back(means_of(seen, job, known.hosts, view));
+    out.push_back(means_of(seen, job,
+                           {known.hosts, at.excluded ? at.excluded(job) : std::vector<std::string>{}}, view));
 }
 
 void ScheduledJobs::add_hosts(const respond::SchedulerView& view, TimeNs now, TimeNs read_ns,
@@ -116,20 +148,21 @@ void ScheduledJobs::add_hosts(const respond::SchedulerView& view, TimeNs now, Ti
   hosts_ = std::move(next);
 }
 
-std::vector<recover::Input> ScheduledJobs::update(const respond::SchedulerView& view, TimeNs now,
-                                                  TimeNs read_ns) {
+std::vector<recover::Input> ScheduledJobs::update(const respond::SchedulerView& view, const At& at) {
   std::vector<recover::Input> out;
-  add_hosts(view, now, read_ns, out);
-  for (const SeenJob& seen : view.jobs) add_job(seen, view, now, out);
+  add_hosts(view, at.now, at.read_ns, out);
+  for (const SeenJob& seen : view.jobs) add_job(seen, view, at, out);
   // A job that is shown no more while it ran was purged after its end: how it ended is unknown.
   for (auto known = jobs_.begin(); known != jobs_.end();) {
     Known& job = known->second;
-    if (job.seen_ns != now && !job.ended) {
+    if (job.seen_ns != at.now && !job.ended) {
       job.ended = true;
       job.state = State::kFailed;
-      out.push_back(recover::AttemptEnded{job.first, recover::JobEnd::kFailed, {}, "UNKNOWN"});
+      ScheduledJob vanished = job.first;
+      vanished.restarts = job.now.restarts;
+      out.push_back(recover::AttemptEnded{vanished, recover::JobEnd::kFailed, {}, "UNKNOWN"});
     }
-    known = now - job.seen_ns > kForgetAfter ? jobs_.erase(known) : std::next(known);
+    known = at.now - job.seen_ns > kForgetAfter ? jobs_.erase(known) : std::next(known);
   }
   return out;
 }
@@ -149,7 +182,7 @@ ScheduledJob ScheduledJobs::current(const ScheduledJob& job) const {
 
 std::optional<uint32_t> ScheduledJobs::user_of(const std::string& id) const {
   const auto found = jobs_.find(id);
-  return found == jobs_.end() ? std::nullopt : std::optional<uint32_t>(found->second.uid);
+  return found == jobs_.end() ? std::nullopt : found->second.uid;
 }
 
 std::vector<std::string> ScheduledJobs::hosts_of(const std::string& id) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,8 +18,16 @@ namespace culprit::app {
 
 class ScheduledJobs {
  public:
-  // Inputs in the order of the view. `read_ns`: when its reading began.
-  std::vector<recover::Input> update(const respond::SchedulerView& view, TimeNs now, TimeNs read_ns);
+  // An attempt of the ledger, before the first view: a requeued job keeps its identity over a restart.
+  void load(const AttemptRecord& row);
+
+  struct At {
+    TimeNs now = kNoTime, read_ns = kNoTime;  // of the view, and when its reading began
+    // Hosts that the controller leaves out of a job.
+    std::function<std::vector<std::string>(const ScheduledJob&)> excluded = {};
+  };
+  // Inputs in the order of the view.
+  std::vector<recover::Input> update(const respond::SchedulerView& view, const At& at);
 
   // The job's identity for the controller, by the scheduler's id; nothing: the scheduler does not show it.
   std::optional<ScheduledJob> known(const std::string& id) const;
@@ -34,12 +43,13 @@ class ScheduledJobs {
   struct Known {
     ScheduledJob first, now;
     respond::SeenJob::State state = respond::SeenJob::State::kPending;
-    uint32_t uid = 0;
+    std::optional<uint32_t> uid;  // nothing: from the ledger, not yet seen
     std::vector<std::string> hosts;
     TimeNs seen_ns = kNoTime;
     bool ended = false;  // the end of the current attempt was given
   };
-  void add_job(const respond::SeenJob& seen, const respond::SchedulerView& view, TimeNs now,
+  bool is_same(const Known& known, const respond::SeenJob& seen) const;
+  void add_job(const respond::SeenJob& seen, const respond::SchedulerView& view, const At& at,
                std::vector<recover::Input>& out);
   void add_hosts(const respond::SchedulerView& view, TimeNs now, TimeNs read_ns,
                  std::vector<recover::Input>& out);

@@ -1,7 +1,10 @@
 #include "app/daemon/watch/end_service.h"
 
 #include <fmt/format.h>
+#include <time.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "app/jobs/job_names.h"
@@ -16,11 +19,19 @@ constexpr TimeNs kListPatience = 5 * kNsPerSecond;  // limit of the wait for the
 // The processes of the job are ended in rounds: a launcher may start another one meanwhile.
 constexpr int kRounds = 3;
 
-Result<EndCounts> ask_to_end(const HelperWay& way, const EndRequest& request) {
-  const auto answer = ask_helper(way, to_line(request), {request.grace_ns + kKilledWithin, 1 << 16});
+Result<EndCounts> ask_to_end(const HelperWay& way, const EndRequest& request, const std::atomic<bool>& stop) {
+  const auto answer = ask_helper(way, to_line(request), {request.grace_ns + kKilledWithin, 1 << 16, &stop});
   if (!answer) return tl::unexpected(answer.error());
   if (answer->lines.empty()) return fail(ErrorCode::kIo, "culprit-end-tasks gives no answer");
   return parse_end_counts(answer->lines.front());
+}
+
+uint64_t ticks_since_boot() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto hertz = static_cast<uint64_t>(std::max(::sysconf(_SC_CLK_TCK), 1L));
+  return static_cast<uint64_t>(now.tv_sec) * hertz +
+         static_cast<uint64_t>(now.tv_nsec) * hertz / 1'000'000'000;
 }
 
 }  // namespace
@@ -31,18 +42,20 @@ struct EndService::Done {
 };
 
 EndService::Done EndService::end_in_rounds(io::Env& env, const HelperWay& way, ProcessWatch& processes,
-                                           const peer::EndTasks& request) {
+                                           const Asked& asked, const std::atomic<bool>& stop) {
+  const peer::EndTasks& request = asked.request;
   Done done;
   EndRequest order;
   order.job = name_of_job(request.job);
   order.grace_ns = std::min(TimeNs{request.grace_ms} * kNsPerMs, kEndGraceMax);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRounds && !stop; ++round) {
     order.targets.clear();
     for (const auto& process : processes.processes_of(request.job, env.now(io::Clock::kWall), kListPatience))
-      if (order.targets.size() < kEndTargets && process.pid > 1 && process.uid != 0)
+      if (order.targets.size() < kEndTargets && process.pid > 1 && process.uid != 0 &&
+          process.start_ticks <= asked.before_ticks)
         order.targets.push_back({process.pid, process.start_ticks});
     if (order.targets.empty()) break;
-    const auto counts = ask_to_end(way, order);
+    const auto counts = ask_to_end(way, order, stop);
     if (!counts) {
       done.error = counts.error().text;
       break;
@@ -56,11 +69,12 @@ EndService::Done EndService::end_in_rounds(io::Env& env, const HelperWay& way, P
 }
 
 EndService::~EndService() {
+  *stopping_ = true;
   if (worker_) worker_->abandon();
 }
 
 void EndService::end(peer::EndTasks request) {
-  if (stopping_) return;
+  if (*stopping_) return;
   if (!options_.config->act.end_tasks) {
     ++counters_.refused;
     return options_.log(LogLevel::kWarning,
@@ -68,10 +82,10 @@ void EndService::end(peer::EndTasks request) {
                                     request.job, request.decision));
   }
   request.job = options_.known_as(request.job);
-  for (const peer::EndTasks& other : waiting_)
-    if (other.job == request.job) return;
+  for (const Asked& other : waiting_)
+    if (other.request.job == request.job) return;
   if (waiting_.size() >= kWaitingRequests) return void(++counters_.refused);
-  waiting_.push_back(request);
+  waiting_.push_back({request, ticks_since_boot()});
   begin();
 }
 
@@ -86,12 +100,12 @@ void EndService::begin() {
     worker_ = std::move(*made);
   }
   busy_ = true;
-  const peer::EndTasks request = std::move(waiting_.front());
+  const Asked asked = std::move(waiting_.front());
   waiting_.pop_front();
   auto done = std::make_shared<Done>();
-  worker_->submit([way = options_.way, processes = options_.processes, request, done,
-                   &env = env_] { *done = end_in_rounds(env, way, *processes, request); },
-                  [this, request, done] {
+  worker_->submit([way = options_.way, processes = options_.processes, asked, done, stop = stopping_,
+                   &env = env_] { *done = end_in_rounds(env, way, *processes, asked, *stop); },
+                  [this, request = asked.request, done] {
                     busy_ = false;
                     ended(request, *done);
                     begin();
@@ -99,7 +113,7 @@ void EndService::begin() {
 }
 
 void EndService::ended(const peer::EndTasks& request, const Done& done) {
-  if (stopping_) return;
+  if (*stopping_) return;
   ++counters_.requests;
   counters_.processes += done.counts.ended;
   const bool failed = !done.error.empty() || done.counts.left > 0 || done.counts.refused > 0;

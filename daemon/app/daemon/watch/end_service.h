@@ -5,6 +5,7 @@
 // Thread: the loop's, also for callbacks. Owns its worker.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -35,7 +36,7 @@ class EndService {
   ~EndService();
 
   void end(peer::EndTasks request);
-  void stop() { stopping_ = true; }
+  void stop() { *stopping_ = true; }
 
   struct Counters {
     uint64_t requests = 0, processes = 0;  // carried out; processes that were ended
@@ -47,16 +48,21 @@ class EndService {
  private:
   struct Done;
   // On the worker.
-  static Done end_in_rounds(io::Env& env, const HelperWay& way, ProcessWatch& processes,
-                            const peer::EndTasks& request);
+  struct Asked {
+    peer::EndTasks request;
+    uint64_t before_ticks = 0;  // since boot: processes of the next attempt start later, and live
+  };
+  static Done end_in_rounds(io::Env& env, const HelperWay& way, ProcessWatch& processes, const Asked& asked,
+                            const std::atomic<bool>& stop);
   void begin();
   void ended(const peer::EndTasks& request, const Done& done);
 
   io::Env& env_;
   const EndServiceOptions options_;
   std::unique_ptr<io::Worker> worker_;  // created for the first request
-  std::deque<peer::EndTasks> waiting_;
-  bool busy_ = false, stopping_ = false;
+  std::deque<Asked> waiting_;
+  bool busy_ = false;
+  const std::shared_ptr<std::atomic<bool>> stopping_ = std::make_shared<std::atomic<bool>>(false);
   Counters counters_;
 };
 

@@ -35,7 +35,8 @@ class Views {
   std::vector<std::string> see(std::vector<SeenJob> jobs, std::vector<respond::SeenHost> hosts = {}) {
     now_ += kNsPerSecond;
     std::vector<std::string> out;
-    for (const recover::Input& input : all.update({std::move(jobs), std::move(hosts)}, now_, now_)) {
+    for (const recover::Input& input :
+         all.update({std::move(jobs), std::move(hosts)}, {now_, now_, excluded})) {
       if (const auto* start = std::get_if<recover::AttemptStarted>(&input))
         out.push_back("start " + std::to_string(start->job.restarts));
       if (const auto* end = std::get_if<recover::AttemptEnded>(&input)) out.push_back("end " + end->word);
@@ -50,6 +51,7 @@ class Views {
   }
 
   ScheduledJobs all;
+  std::function<std::vector<std::string>(const ScheduledJob&)> excluded = {};
   uint32_t spares = 0, eligible = 0;
 
  private:
@@ -86,7 +88,7 @@ BOOST_AUTO_TEST_CASE(a_used_again_id_is_another_job) {
   Views views;
   views.see({seen_job(JobsState::kRunning)});
   const TimeNs later = kSubmitted + 60 * kNsPerSecond;
-  BOOST_TEST(views.see({seen_job(JobsState::kRunning, 0, later)}) == Seen{"start 0"},
+  BOOST_TEST(views.see({seen_job(JobsState::kRunning, 0, later)}) == (Seen{"end UNKNOWN", "start 0"}),
              boost::test_tools::per_element());
   BOOST_TEST(views.all.known("77")->submit_ns == later);
   SeenJob stranger = seen_job(JobsState::kRunning, 1, later);
@@ -128,6 +130,25 @@ BOOST_AUTO_TEST_CASE(idle_hosts_of_the_partition_are_the_spares) {
   views.see({seen_job(JobsState::kRunning)}, hosts);
   BOOST_TEST(views.spares == 1);
   BOOST_TEST(views.eligible == 3);
+  views.excluded = [](const ScheduledJob&) { return std::vector<std::string>{"n1", "n3"}; };
+  views.see({seen_job(JobsState::kRunning)}, hosts);
+  BOOST_TEST(views.eligible == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_requeued_job_of_the_ledger_keeps_its_identity) {
+  Views views;
+  AttemptRecord row;
+  row.job = {"slurm", "77", "", kSubmitted, 1};
+  row.begin_ns = kSubmitted;
+  views.all.load(row);
+  const TimeNs later = kSubmitted + 60 * kNsPerSecond;
+  BOOST_TEST(views.see({seen_job(JobsState::kRunning, 1, later)}) == Seen(),
+             boost::test_tools::per_element());
+  BOOST_TEST(views.all.known("77")->submit_ns == kSubmitted);
+  Views fresh;
+  fresh.all.load(row);
+  BOOST_TEST(fresh.see({seen_job(JobsState::kRunning, 0, later)}) == (Seen{"end UNKNOWN", "start 0"}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_line_of_squeue_is_read_by_its_columns) {
