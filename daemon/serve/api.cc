@@ -496,37 +496,43 @@ void Api::serve_events(const Request& request, const Reply& reply) {
   events_.subscribe(request, reply);
 }
 
+// The routes exist without a controller too: who may not use them learns nothing from them.
 void Api::add_recovery(std::vector<Route>& routes) {
-  RecoverySource& recovery = *recovery_;
   using R = const Request&;
   using A = ApiSource::Answer;
-  const auto reading = [&](std::string pattern, std::function<void(R, A)> ask) {
+  const auto none = [](const A& answer) {
+    answer(fail(ErrorCode::kNotFound, "there is no controller here: it needs act.scheduler"));
+  };
+  const auto reading = [&](std::string pattern, std::function<void(RecoverySource&, R, A)> ask) {
     routes.push_back({"GET", std::move(pattern),
-                      [this, ask = std::move(ask)](R request, const Reply& reply) {
+                      [this, none, ask = std::move(ask)](R request, const Reply& reply) {
                         if (Status status = only(request, {}); !status)
                           return reply.send(error_response(status.error()));
                         if (source_.limited_to(reader_of(request)))
                           return reply.send(
                               error_response(403, "the controller is for readers who may see all jobs"));
-                        ask(request, json_answer(reply));
+                        if (!recovery_) return none(json_answer(reply));
+                        ask(*recovery_, request, json_answer(reply));
                       },
                       Role::kRead});
   };
-  reading("/v1/recovery", [&recovery](R, A answer) { recovery.overview(std::move(answer)); });
-  reading("/v1/recovery/machines", [&recovery](R, A answer) { recovery.machines(std::move(answer)); });
-  reading("/v1/recovery/cost", [&recovery](R, A answer) { recovery.cost(std::move(answer)); });
+  using S = RecoverySource&;
+  reading("/v1/recovery", [](S s, R, A answer) { s.overview(std::move(answer)); });
+  reading("/v1/recovery/machines", [](S s, R, A answer) { s.machines(std::move(answer)); });
+  reading("/v1/recovery/cost", [](S s, R, A answer) { s.cost(std::move(answer)); });
   reading("/v1/jobs/{job}/decision",
-          [&recovery](R r, A answer) { recovery.decision(r.names.at("job"), std::move(answer)); });
+          [](S s, R r, A answer) { s.decision(r.names.at("job"), std::move(answer)); });
   using What = RecoveryOrder::What;
-  routes.push_back(changing("/v1/recovery/reset", {}, [&recovery](R, const Actor& by, A answer) {
-    recovery.order({What::kReset, ""}, by, std::move(answer));
-  }));
-  for (const auto& [word, what] :
-       {std::pair{"approve", What::kApprove}, {"decline", What::kDecline}, {"undo", What::kUndo}})
-    routes.push_back(changing(std::string("/v1/recovery/{id}/") + word, {},
-                              [&recovery, what = what](R r, const Actor& by, A answer) {
-                                recovery.order({what, r.names.at("id")}, by, std::move(answer));
-                              }));
+  const auto ordering = [&](std::string pattern, What what) {
+    routes.push_back(changing(std::move(pattern), {}, [this, none, what](R r, const Actor& by, A answer) {
+      if (!recovery_) return none(answer);
+      recovery_->order({what, what == What::kReset ? "" : r.names.at("id")}, by, std::move(answer));
+    }));
+  };
+  ordering("/v1/recovery/reset", What::kReset);
+  ordering("/v1/recovery/{id}/approve", What::kApprove);
+  ordering("/v1/recovery/{id}/decline", What::kDecline);
+  ordering("/v1/recovery/{id}/undo", What::kUndo);
 }
 
 std::vector<Route> Api::routes() {
@@ -567,7 +573,7 @@ std::vector<Route> Api::routes() {
     s.add_maintenance(r.body, by, std::move(answer));
   }));
   out.push_back(changing("/v1/maintenance/{id}/end", {}, ending_maintenance(s)));
-  if (recovery_) add_recovery(out);
+  add_recovery(out);
   return out;
 }
 

@@ -232,7 +232,7 @@ class Api {
  public:
   // `host`: this daemon's host, for the source attribute of CloudEvents.
   Api(io::Env& env, ApiSource& source, std::string_view host = "localhost");
-  // Borrowed; call before routes(). Without it the daemon has no controller, and no such routes.
+  // Borrowed. Without it the daemon has no controller, and these routes answer 404.
   void set_recovery(RecoverySource* recovery) { recovery_ = recovery; }
   // Routes for HttpServer::start. They borrow the Api, which must outlive the server.
   std::vector<Route> routes();

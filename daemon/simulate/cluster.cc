@@ -12,11 +12,9 @@ namespace {
 
 constexpr const char* kClusterExamples = R"(
 Examples:
-  culprit simulate cluster
   culprit simulate cluster --runs 5 --ablation --sweep --plot cluster.svg
   culprit simulate cluster --hosts 12500 --incidents 80 --days 30
   culprit simulate cluster --set checkpoint_every_s=1800 --set policy.cause_hosts=9
-  culprit simulate cluster --list
 
 Months of a cluster on virtual time, twice with the same incidents: with the controller that the collector
 has, and with the same hosts again after each time-out until a person drains the bad one. --list has all

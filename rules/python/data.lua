@@ -19,12 +19,13 @@ data {
   hit = { "Downloading shards.zip:  73%|#######   | 730M/1.0G" },
   miss = { "Downloading shards.zip: 100%|##########| 1.0G/1.0G" },
 }
-local fetched = { by = "host", span = "1m", after = "python.data.fetches" }
-local not_fetched = { by = "host", span = "1m", unless = "python.data.fetches" }
+-- A table of its own for each rule.
+local function fetched() return { by = "host", span = "1m", after = "python.data.fetches" } end
+local function not_fetched() return { by = "host", span = "1m", unless = "python.data.fetches" } end
 local bar = "Downloading shards.zip:  73%|#######   | 730M/1.0G\n"
 data {
   id = "download", restart = "later", title = "Downloaded file is damaged or cut off", category = "platform",
-  component = "network", action = "check", window = fetched,
+  component = "network", action = "check", window = fetched(),
   regex = { [[\bJSONDecodeError: (?P<what>\S.*)]], [[\bBadZipFile: ]], [[\bBadGzipFile: ]],
     [[EOFError: Compressed file ended before the end-of-stream]], [[\btarfile\.ReadError: ]],
     [[\bzlib\.error: Error -?\d+ while decompressing]], [[\b_?lzma\.LZMAError: ]],
@@ -36,7 +37,7 @@ data {
 }
 -- The file ends too early: still being written or fetched, or damaged for good. One more attempt shows it.
 data {
-  id = "cut", restart = "unknown", title = "File that was read is cut off", window = not_fetched,
+  id = "cut", restart = "unknown", title = "File that was read is cut off", window = not_fetched(),
   regex = { [[\bJSONDecodeError: (?P<what>Unterminated string .*)]],
     [[EOFError: Compressed file ended before the end-of-stream]],
     [[\bUnpicklingError: (?P<what>pickle data was truncated)]], [[\bEOFError: Ran out of input]] },
@@ -47,7 +48,7 @@ data {
     "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)" },
 }
 data {
-  id = "json", window = not_fetched, title = "Text is not valid JSON",
+  id = "json", window = not_fetched(), title = "Text is not valid JSON",
   regex = { [[\bJSONDecodeError: (?P<what>\S.*)]], [[\bujson\.JSONDecodeError]],
     [[ArrowInvalid: JSON parse error: ]],
     [[simdjson.*(?:TAPE_ERROR|The JSON document has an improper structure)]] },
@@ -89,7 +90,7 @@ data {
   miss = { "pickle protocol 4 in use" },
 }
 data {
-  id = "truncated", window = not_fetched, title = "Data file is damaged or cut off",
+  id = "truncated", window = not_fetched(), title = "Data file is damaged or cut off",
   regex = { [[\bBadZipFile: ]], [[\bzlib\.error: Error -?\d+ while decompressing]], [[\bBadGzipFile: ]],
     [[\btarfile\.ReadError: ]],
     [[\b_?lzma\.LZMAError: ]], [[UnidentifiedImageError: cannot identify image file]],

@@ -1,5 +1,6 @@
 """A Slurm of several nodes on this machine, of one user, without any service."""
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -32,6 +33,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 MpiDefault=none
 ReturnToService=2
+FirstJobId={first}
 SlurmdParameters=config_overrides
 {more}{nodes}
 PartitionName=train Nodes=ALL Default=YES MaxTime=INFINITE State=UP
@@ -64,7 +66,7 @@ class Slurm:
                           "CPUs=4 RealMemory=1000" for i in range(nodes))
         conf = folder / "slurm.conf"
         user = subprocess.run(["id", "-un"], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
-        conf.write_text(CONF.format(d=folder, port=ports[0], user=user, nodes=lines, more=more))
+        conf.write_text(CONF.format(d=folder, first=random.randrange(1000, 60_000_000), port=ports[0], user=user, nodes=lines, more=more))
         self.env: Dict[str, str] = {**os.environ, "SLURM_CONF": str(conf),
                                     "PATH": path}
         context.undo.append(self.end)
