@@ -155,7 +155,9 @@ class ApiServer(Cluster):
     def is_ready(self) -> bool:
         need(all(process.poll() is None for process in self.processes), self.words())
         with contextlib.suppress(OSError, http.client.HTTPException, ssl.SSLError):
-            return self.client().ask("GET", "/readyz")[0] == 200
+            # The server makes the namespace itself, a moment after it is ready.
+            return all(self.client().ask("GET", path)[0] == 200
+                       for path in ("/readyz", "/api/v1/namespaces/default"))
         return False
 
     def words(self) -> str:
