@@ -66,7 +66,9 @@ class Slurm:
                           "CPUs=4 RealMemory=1000" for i in range(nodes))
         conf = folder / "slurm.conf"
         user = subprocess.run(["id", "-un"], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
-        conf.write_text(CONF.format(d=folder, first=random.randrange(1000, 60_000_000), port=ports[0], user=user, nodes=lines, more=more))
+        # An agent ends processes by the id of a job: no two clusters on this machine have the same ones.
+        conf.write_text(CONF.format(d=folder, first=random.randrange(1000, 60_000_000), port=ports[0],
+                                    user=user, nodes=lines, more=more))
         self.env: Dict[str, str] = {**os.environ, "SLURM_CONF": str(conf),
                                     "PATH": path}
         context.undo.append(self.end)
