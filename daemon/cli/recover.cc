@@ -170,9 +170,6 @@ void add_orders(Command& recover, Run& run) {
   }
 }
 
-constexpr const char* kNoController =
-    "the daemon has no controller: it is for a collector with act.scheduler";
-
 struct ShowOptions {
   RemoteOptions remote;
   std::string job;
@@ -204,8 +201,7 @@ void add_recover(Command& app, Run& run) {
     add_timezone(*verb, *o);
     verb->callback([o, &run, path = one.path, show = one.show] {
       run = [o, path, show] {
-        return print_answer(
-            *o, path, [&](const Json& json) { return show(json, *o); }, kNoController);
+        return print_answer(*o, path, [&](const Json& json) { return show(json, *o); });
       };
     });
   }
