@@ -87,6 +87,7 @@ struct Finding {
   FindingKind kind = FindingKind::kSupport;
   FindingRole role = FindingRole::kRoot;
   std::vector<FindingSubject> subjects;  // empty: unknown
+  bool one_of = false;                   // one of the subjects is at fault; which one is not known
   bool by_no_device = false;  // a fault of the program or cluster: no host is at fault, even if it reports it
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
   bool dated = true;  // false: first_ns is the time of an earlier line, so the fault may be later
@@ -97,6 +98,8 @@ struct Finding {
 
   // kIteration: how unusual the iteration was. kFault: probability that the job has this fault. 0..1.
   double confidence = 0;
+  // Of a slow part: its share of all step time that was measured, 0..1; 0: unknown.
+  double step_share = 0;
 
   // kFault: content of the diagnosis, as far as known.
   std::string title;

@@ -171,6 +171,7 @@ struct Diagnosis {
   std::optional<int64_t> iteration;
   TimeNs time_ns = kNoTime;
   double confidence = 0;
+  double step_share = 0;  // share of the step time that a slow part costs, 0..1; 0: unknown
   std::vector<Suspect> hosts;
   std::vector<Link> links;
   std::vector<std::string> why;

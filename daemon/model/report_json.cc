@@ -161,6 +161,7 @@ class ReportWriter {
       w_.field("iteration", d.iteration);
       w_.time("time_ns", d.time_ns);
       w_.score("confidence", d.confidence);
+      if (d.step_share > 0) w_.score("step_share", d.step_share);
       places("hosts", d.hosts, false);
       links(d.links);
       w_.values("why", d.why);

@@ -243,6 +243,7 @@ class ReportReader {
     r_.field(x, "iteration", d.iteration);
     r_.field(x, "time_ns", d.time_ns);
     r_.field(x, "confidence", d.confidence);
+    if (x.contains("step_share")) r_.field(x, "step_share", d.step_share);
     places(x, "hosts", d.hosts);
     links(x, d.links);
     r_.field(x, "why", d.why);

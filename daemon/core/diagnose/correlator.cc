@@ -294,6 +294,7 @@ class Correlator {
     d.remedy = f.remedy;
     d.time_ns = f.first_ns;
     d.iteration = f.iteration;
+    d.step_share = f.step_share;
     d.stage = stage_at(&f);
     d.symptom = symptom(f);
     d.confidence = best ? confidence_among(f, faults_, detect::exit_was_seen(log_)) : f.confidence * kSecond;

@@ -321,6 +321,17 @@ bool speaks_of(const Finding& cause, const FindingSubject& s) {
   return !named;
 }
 
+// Where one of several subjects is at fault, a cause on one of them decides which. True: it did.
+bool decide_between(const Finding& cause, Finding& effect) {
+  const auto is_other = [&](const FindingSubject& s) { return !speaks_of(cause, s); };
+  const auto others = std::ranges::count_if(effect.subjects, is_other);
+  if (!effect.one_of || others == 0 || static_cast<size_t>(others) == effect.subjects.size()) return false;
+  std::erase_if(effect.subjects, is_other);
+  for (FindingSubject& s : effect.subjects) s.strength = effect.confidence;
+  effect.one_of = false;
+  return true;
+}
+
 // The fault takes the cause's place but keeps its measured rank. Subjects on other hosts stay without weight.
 void take_place(const Finding& cause, Finding& effect) {
   if (cause.by_no_device || (cause.category == Category::kPlatform && effect.subjects.empty())) return;
@@ -344,6 +355,9 @@ void join_explaining(Finding&& cause, const Combination& row, Finding& effect) {
   effect.kind = FindingKind::kFault;
   effect.category = cause.category;
   effect.component = cause.component;
+  if (decide_between(cause, effect) && effect.iteration)
+    effect.remedy = fmt::format("Take the device out, and roll back to a checkpoint from before step {}.",
+                                *effect.iteration);
   if (!cause.remedy.empty()) effect.remedy = cause.remedy;
   effect.fatal = effect.fatal || cause.fatal;
   effect.general = false;

@@ -315,6 +315,21 @@ BOOST_AUTO_TEST_CASE(a_slower_pace_and_a_counter_of_one_host_at_that_moment_are_
   BOOST_TEST(left({pace, hot}) == "Counted");
 }
 
+BOOST_AUTO_TEST_CASE(a_cause_on_one_of_two_replicas_decides_which_is_wrong) {
+  Finding differ = measured(Symptom::kNumeric, Component::kGpu, {place("a", 3, 3), place("b", 3, 11)});
+  differ.iteration = 63;
+  const Finding xid = logged(Component::kGpuMemory, Symptom::kCrash, place("b", 3));
+  for (const bool one_of : {true, false}) {
+    differ.one_of = one_of;
+    std::vector<Finding> all{differ};
+    fuse::join_causes(all, {xid}, kNoTime);
+    BOOST_REQUIRE(all.size() == 1u);
+    BOOST_TEST(all[0].subjects.size() == (one_of ? 1u : 2u));
+    BOOST_TEST(*all[0].subjects.back().host == "b");
+    BOOST_TEST(all[0].remedy.ends_with("before step 63.") == one_of);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(numbers_that_all_ranks_lost_join_the_only_device_whose_memory_failed_then) {
   const Finding lost = measured(Symptom::kNumeric, Component::kNumeric, {});
   Finding xid = fault(logged(Component::kGpuMemory, Symptom::kCrash, place("a", 3)));

@@ -28,7 +28,7 @@ Report full() {
   d.detector = "spatial";
   d.title = "GPU has fallen off the bus";
   d.category = Category::kHardware, d.component = Component::kGpu, d.symptom = Symptom::kHang;
-  d.stage = Stage::kCheckpoint, d.iteration = 1120, d.time_ns = 0, d.confidence = 0.875;
+  d.stage = Stage::kCheckpoint, d.iteration = 1120, d.time_ns = 0, d.confidence = 0.875, d.step_share = 0.125;
   d.hosts = {suspect("node-3", 0.5)};
   d.links = {{"a", "b", 0.5}};
   d.why = {"one reason"};

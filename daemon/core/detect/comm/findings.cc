@@ -229,6 +229,14 @@ class Teller {
     return "A host is slow as a whole";
   }
 
+  // Of all step time: what a part costs that is slow now and then is little.
+  double share_of(const Culprit& c) const {
+    double all = 0, cost = 0;
+    for (const StepResult& s : steps_) all += s.step_ms;
+    for (const double ms : c.costs) cost += ms;
+    return all > 0 ? std::clamp(cost / all, 0.0, 1.0) : 0;
+  }
+
   Finding finding_of(const Culprit& c) const {
     Finding f;
     f.detector = DetectorKind::kComm;
@@ -237,6 +245,7 @@ class Teller {
     f.last_ns = f.first_ns;
     f.iteration = steps_[c.steps[0]].number;
     f.confidence = c.confidence;
+    f.step_share = share_of(c);
     f.general = c.hidden;  // ranked below findings with a cost
     f.title = title_of(c);
     // Timing alone does not prove a hardware fault of a process without a device, or of an intermittently

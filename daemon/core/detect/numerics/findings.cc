@@ -221,6 +221,7 @@ Finding finding_of(const Case& known, const Window& window) {
   // The rank with the first NaN/Inf is a location, not an accusation.
   const bool accuses = is_corruption(known.cause);
   if (accuses || known.cause == Cause::kSpoilt) {
+    finding.one_of = accuses && known.shared;
     for (const uint32_t slot : known.slots) {
       FindingSubject subject;
       if (!window.host(slot).empty()) subject.host = window.host(slot);
