@@ -405,14 +405,19 @@ std::string root_of(const Diagnosis& d) {
 
 namespace {
 
-// A kernel speaks for its own host alone; the other authors name the hosts.
+// A plugin's evidence is data, not a line of text.
+bool is_of_kernel_or_plugin(const Evidence& e, const Origins& origins, const Authors& by) {
+  return names(origins.kernel_files, e.file) || (by.plugin && !e.line);
+}
+
+// A kernel and a plugin speak for their own host alone; the other authors name the hosts.
 std::vector<std::string> confirmed_hosts(const Diagnosis& d, const Origins& origins, const Case& c) {
   const Authors& by = c.authors;
-  if (by.plugin || by.scheduler || by.peers >= 2) return c.hosts;
+  if (by.scheduler || by.peers >= 2) return c.hosts;
   std::vector<std::string> out;
-  if (!by.kernel) return out;
+  if (!by.kernel && !by.plugin) return out;
   for (const Evidence& e : d.evidence)
-    if (!e.uid && e.host && names(c.hosts, *e.host) && names(origins.kernel_files, e.file))
+    if (!e.uid && e.host && names(c.hosts, *e.host) && is_of_kernel_or_plugin(e, origins, by))
       add_name(out, *e.host);
   return out.empty() ? c.hosts : out;  // the caller knows the kernel's word
 }

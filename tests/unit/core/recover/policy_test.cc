@@ -209,6 +209,12 @@ BOOST_AUTO_TEST_CASE(only_hosts_with_an_independent_author_are_isolated) {
   const Treatment t = treat(c, in_cluster(), 0, {});
   BOOST_TEST(shown(t) == "isolate n1, elsewhere");
   BOOST_TEST((t.restart.hosts == std::vector<std::string>{"n1", "n2"}));
+  // A plugin's evidence has no line; it speaks for its own host too.
+  d.detector = "plugin:counters";
+  e.file = "plugins/n2";
+  e.host = "n2";
+  e.offset = 0;
+  BOOST_TEST((case_of(d, {}).confirmed == std::vector<std::string>{"n2"}));
 }
 
 namespace {
