@@ -23,6 +23,10 @@ double innocent_per_faulty(const ClusterOutcome& o) {
              : static_cast<double>(o.isolated_innocent) / static_cast<double>(o.isolated_faulty);
 }
 
+const char* cause_name(size_t cause) {
+  return cause == 0 ? "saves" : sim::incident_kinds()[cause - 1].name;
+}
+
 std::string value_of(double value) {
   return value == static_cast<double>(static_cast<int64_t>(value)) ? fmt::format("{:.0f}", value)
                                                                    : fmt::format("{:g}", value);
@@ -39,6 +43,25 @@ std::string head_of(const sim::ClusterStudy& s) {
 
 std::string two(const char* name, const std::string& waiting, const std::string& controlled) {
   return fmt::format("{:<44}{:>18}{:>12}\n", name, waiting, controlled);
+}
+
+// The controller's lost time, by cause and phase. The parts add up to all that is not useful.
+std::string lost_table(const ClusterOutcome& c) {
+  std::string out = fmt::format("{:<20}", "hours lost, culprit");
+  for (size_t i = 1; i < sim::kPhases; ++i)
+    out += fmt::format("{:>12}", to_string(static_cast<Phase>(i)));
+  out += fmt::format("{:>8}{:>7}\n", "all", "%");
+  for (size_t cause = 0; cause < c.time.causes(); ++cause) {
+    const TimeNs all = c.time.of_cause(cause);
+    if (all == 0) continue;
+    out += fmt::format("  {:<18}", cause_name(cause));
+    for (size_t i = 1; i < sim::kPhases; ++i) {
+      const TimeNs ns = c.time.of(cause, static_cast<Phase>(i));
+      out += ns == 0 ? fmt::format("{:>12}", "-") : fmt::format("{:>12.1f}", hours(ns));
+    }
+    out += fmt::format("{:>8.1f}{:>7.2f}\n", hours(all), share_of(all, c));
+  }
+  return out;
 }
 
 std::string base_table(const sim::StudyResult& r) {
@@ -69,11 +92,11 @@ std::string base_table(const sim::StudyResult& r) {
   out += "\n" + two("hours lost by cause", "", "");
   for (size_t cause = 0; cause < w.time.causes(); ++cause) {
     if (w.time.of_cause(cause) == 0 && c.time.of_cause(cause) == 0) continue;
-    const char* name = cause == 0 ? "saves" : sim::incident_kinds()[cause - 1].name;
+    const char* name = cause_name(cause);
     out += two(fmt::format("  {}", name).c_str(), fmt::format("{:.1f}", hours(w.time.of_cause(cause))),
                fmt::format("{:.1f}", hours(c.time.of_cause(cause))));
   }
-  return out;
+  return out + "\n" + lost_table(c);
 }
 
 std::string controlled_row(const std::string& name, const ClusterOutcome& c, double base) {
@@ -122,7 +145,18 @@ void write_outcome(JsonWriter& w, const ClusterOutcome& o) {
     w.member("lost_ns", [&] {
       w.object([&] {
         for (size_t cause = 0; cause < o.time.causes(); ++cause)
-          w.field(cause == 0 ? "saves" : sim::incident_kinds()[cause - 1].name, o.time.of_cause(cause));
+          w.field(cause_name(cause), o.time.of_cause(cause));
+      });
+    });
+    w.member("lost_by_phase_ns", [&] {
+      w.object([&] {
+        for (size_t cause = 0; cause < o.time.causes(); ++cause)
+          w.member(cause_name(cause), [&] {
+            w.object([&] {
+              for (size_t i = 1; i < sim::kPhases; ++i)
+                w.field(to_string(static_cast<Phase>(i)), o.time.of(cause, static_cast<Phase>(i)));
+            });
+          });
       });
     });
   });
