@@ -23,9 +23,7 @@ double innocent_per_faulty(const ClusterOutcome& o) {
              : static_cast<double>(o.isolated_innocent) / static_cast<double>(o.isolated_faulty);
 }
 
-const char* cause_name(size_t cause) {
-  return cause == 0 ? "saves" : sim::incident_kinds()[cause - 1].name;
-}
+const char* cause_name(size_t cause) { return cause == 0 ? "saves" : sim::incident_kinds()[cause - 1].name; }
 
 std::string value_of(double value) {
   return value == static_cast<double>(static_cast<int64_t>(value)) ? fmt::format("{:.0f}", value)
@@ -41,15 +39,15 @@ std::string head_of(const sim::ClusterStudy& s) {
                      fmt::format("seed {}", s.seed));
 }
 
-std::string two(const char* name, const std::string& waiting, const std::string& controlled) {
-  return fmt::format("{:<44}{:>18}{:>12}\n", name, waiting, controlled);
+std::string three(const char* name, const std::string& waiting, const std::string& controlled,
+                  const std::string& oracle) {
+  return fmt::format("{:<44}{:>18}{:>12}{:>12}\n", name, waiting, controlled, oracle);
 }
 
 // The controller's lost time, by cause and phase. The parts add up to all that is not useful.
 std::string lost_table(const ClusterOutcome& c) {
   std::string out = fmt::format("{:<20}", "hours lost, culprit");
-  for (size_t i = 1; i < sim::kPhases; ++i)
-    out += fmt::format("{:>12}", to_string(static_cast<Phase>(i)));
+  for (size_t i = 1; i < sim::kPhases; ++i) out += fmt::format("{:>12}", to_string(static_cast<Phase>(i)));
   out += fmt::format("{:>8}{:>7}\n", "all", "%");
   for (size_t cause = 0; cause < c.time.causes(); ++cause) {
     const TimeNs all = c.time.of_cause(cause);
@@ -65,36 +63,42 @@ std::string lost_table(const ClusterOutcome& c) {
 }
 
 std::string base_table(const sim::StudyResult& r) {
-  const ClusterOutcome &w = r.base.waiting, &c = r.base.controlled;
-  const auto count = [](const char* name, uint64_t a, uint64_t b) {
-    return two(name, fmt::format("{}", a), fmt::format("{}", b));
+  const ClusterOutcome &w = r.base.waiting, &c = r.base.controlled, &o = r.base.oracle;
+  const auto count = [&](const char* name, uint64_t ClusterOutcome::*field) {
+    return three(name, fmt::format("{}", w.*field), fmt::format("{}", c.*field), fmt::format("{}", o.*field));
   };
-  std::string out = two("", "requeue and wait", "culprit");
-  out += two("ETTR, %", fmt::format("{:.2f}", 100 * w.ettr()), fmt::format("{:.2f}", 100 * c.ettr()));
-  out += count("incidents", w.incidents, c.incidents);
-  out += count("failures of attempts", w.failures, c.failures);
-  out += count("attempts", w.attempts, c.attempts);
-  out += count("hosts isolated, faulty", w.isolated_faulty, c.isolated_faulty);
-  out += count("hosts isolated, innocent", w.isolated_innocent, c.isolated_innocent);
-  out += count("  as one of a group", w.over_isolated, c.over_isolated);
-  out += two("  per faulty one (ByteRobust: 6 to 7)", "-", fmt::format("{:.2f}", innocent_per_faulty(c)));
-  out += two("  out of service, host hours", "-", fmt::format("{:.0f}", hours(c.innocent_ns)));
-  out += count("hosts isolated by what a user can write", w.isolated_by_user, c.isolated_by_user);
-  out += count("hosts drained by people", w.drained_by_person, c.drained_by_person);
-  out += count("waits for a person", w.holds, c.holds);
-  out += "\n" + two("% of the time by phase", "", "");
+  const auto number = [&](const std::string& name, auto value, const char* form) {
+    const auto shown = [&](const ClusterOutcome& one) { return fmt::format(fmt::runtime(form), value(one)); };
+    return three(name.c_str(), shown(w), shown(c), shown(o));
+  };
+  std::string out = three("", "requeue and wait", "culprit", "oracle");
+  out += number(
+      "ETTR, %", [](const ClusterOutcome& one) { return 100 * one.ettr(); }, "{:.2f}");
+  out += count("incidents", &ClusterOutcome::incidents);
+  out += count("failures of attempts", &ClusterOutcome::failures);
+  out += count("attempts", &ClusterOutcome::attempts);
+  out += count("hosts isolated, faulty", &ClusterOutcome::isolated_faulty);
+  out += count("hosts isolated, innocent", &ClusterOutcome::isolated_innocent);
+  out += count("  as one of a group", &ClusterOutcome::over_isolated);
+  out += number("  per faulty one (ByteRobust: 6 to 7)", innocent_per_faulty, "{:.2f}");
+  out += number(
+      "  out of service, host hours", [](const auto& one) { return hours(one.innocent_ns); }, "{:.0f}");
+  out += count("hosts isolated by what a user can write", &ClusterOutcome::isolated_by_user);
+  out += count("hosts drained by people", &ClusterOutcome::drained_by_person);
+  out += count("waits for a person", &ClusterOutcome::holds);
+  out += "\n" + three("% of the time by phase", "", "", "");
   for (size_t i = 0; i < sim::kPhases; ++i) {
     const auto phase = static_cast<Phase>(i);
-    out += two(fmt::format("  {}", to_string(phase)).c_str(),
-               fmt::format("{:.2f}", share_of(w.time.of(phase), w)),
-               fmt::format("{:.2f}", share_of(c.time.of(phase), c)));
+    out += number(
+        fmt::format("  {}", to_string(phase)),
+        [&](const auto& one) { return share_of(one.time.of(phase), one); }, "{:.2f}");
   }
-  out += "\n" + two("hours lost by cause", "", "");
+  out += "\n" + three("hours lost by cause", "", "", "");
   for (size_t cause = 0; cause < w.time.causes(); ++cause) {
     if (w.time.of_cause(cause) == 0 && c.time.of_cause(cause) == 0) continue;
-    const char* name = cause_name(cause);
-    out += two(fmt::format("  {}", name).c_str(), fmt::format("{:.1f}", hours(w.time.of_cause(cause))),
-               fmt::format("{:.1f}", hours(c.time.of_cause(cause))));
+    out += number(
+        fmt::format("  {}", cause_name(cause)),
+        [&](const auto& one) { return hours(one.time.of_cause(cause)); }, "{:.1f}");
   }
   return out + "\n" + lost_table(c);
 }
@@ -206,6 +210,7 @@ std::string json_of(const sim::ClusterStudy& study, const sim::StudyResult& r) {
     });
     w.member("requeue_and_wait", [&] { write_outcome(w, r.base.waiting); });
     w.member("culprit", [&] { write_outcome(w, r.base.controlled); });
+    w.member("oracle", [&] { write_outcome(w, r.base.oracle); });
     write_rows(w, "left_out", r.ablation, false, false);
     write_rows(w, "changed_parameters", r.parameters, true, true);
     write_rows(w, "changed_thresholds", r.thresholds, true, false);

@@ -113,6 +113,12 @@ struct HostSeen {
   std::string partition;
   // When the reading began; kNoTime: now. A reading from before the isolation is no news.
   TimeNs read_ns = kNoTime;
+  TimeNs boot_ns = kNoTime;  // its last boot, as the scheduler shows it; kNoTime: unknown
+};
+// A person says that a host is mended (`culprit clear HOST`): one that we isolated is returned, without a veto.
+struct HostRepaired {
+  std::string host;
+  std::string by;
 };
 enum class CheckAnswer : uint8_t { kPassed, kFailed, kNoAnswer };
 // A node check's result, asked for or not.
@@ -145,14 +151,14 @@ struct Tick {};
 
 using Input = std::variant<ControllerOptions, ClusterSeen, AttemptStarted, JobMeans, VerdictSeen,
                            SuspectsSeen, ProgressSeen, AttemptEnded, JobChanged, HostSeen, HostChecked,
-                           ActionResult, Approval, BreakerReset, Undo, Restored, Tick>;
+                           ActionResult, Approval, BreakerReset, Undo, Restored, Tick, HostRepaired>;
 
 // ---- orders
 
 // Node checks on hosts; each answer comes back as HostChecked.
 struct CheckOrder {
   std::string decision;
-  std::string job;  // key; empty: for the return of an isolated host
+  std::string job;  // key; empty: no job waits for it: the return, or the isolation, of a host that is out
   std::vector<std::string> hosts;
   std::string why;
   TimeNs until_ns = kNoTime;
@@ -213,6 +219,9 @@ class Controller {
   bool load(ActionRecord record);
   bool load(AttemptRecord record);
   void load(MachineRecord record);
+  // The ledger was lost: the marks of its decisions may still be on hosts, so numbers begin at the seconds
+  // since 2020 and never come again. Before the first step.
+  void lost_ledger(TimeNs now);
 
   // Inputs are taken in order. Never fails; an input about an unknown job or op is noted.
   std::vector<Order> step(std::span<const Input> inputs, TimeNs now);

@@ -7,6 +7,11 @@
 #include "core/recover/controller_impl.h"
 
 namespace culprit::recover {
+namespace {
+
+constexpr size_t kTitleBytes = 120;  // of a cause in an order: schedulers show less
+
+}  // namespace
 
 void HostSteps::settle_isolation(const ActionRecord& record, const ActionResult& result) {
   const std::string& host = record.order.target;
@@ -46,7 +51,7 @@ void HostSteps::settle_return(const ActionRecord& record, const ActionResult& re
        record.order);
   if (record.state != ActionState::kDone) return;
   if (const MachineRecord* m = machines.find(host); m != nullptr && !m->op.empty())
-    actions.undo(m->op, record.by == "culprit" ? "" : record.by, "returned", now);
+    actions.undo(m->op, guard.has_veto(host, record.root, now) ? record.by : "", "returned", now);
   machines.returned(host, now);
   guard.returned(host, now);
   group_hosts.erase(host);
@@ -61,6 +66,7 @@ void HostSteps::take(const HostSeen& in) {
   known.op = in.op;
   known.by = in.by;
   if (!in.partition.empty()) known.partition = in.partition;
+  if (in.boot_ns != kNoTime) known.boot_ns = in.boot_ns;
   if (was.out && !in.out) include_host(in.host);
   const MachineRecord* machine = machines.find(in.host);
   const bool is_old = machine != nullptr && machine->isolated_ns != kNoTime &&
@@ -68,9 +74,24 @@ void HostSteps::take(const HostSeen& in) {
   if (!is_old) reconcile(in.host, was);
 }
 
-// A host that is back is left out for no job any more.
+// A host that is back, or that passed its check, is left out for no job any more.
 void HostSteps::include_host(const std::string& host) {
-  for (auto& [key, j] : jobs) j.excluded.erase(host);
+  doubtful.erase(host);
+  for (auto& [key, j] : jobs) {
+    j.slow.erase(host);
+    if (j.excluded.erase(host) > 0 && is_in_service(host)) ++j.eligible_change;
+  }
+}
+
+// A person's return contradicts the isolation if it comes soon and nothing was mended: no check was passed
+// and the host has not booted since. A repair takes longer.
+bool HostSteps::is_undo(const std::string& host, TimeNs isolated_ns) const {
+  if (isolated_ns == kNoTime) return true;
+  const auto known = hosts.find(host);
+  const auto since = [&](TimeNs at) { return at != kNoTime && at > isolated_ns; };
+  const bool mended =
+      known != hosts.end() && (since(known->second.passed_ns) || since(known->second.boot_ns));
+  return !mended && now - isolated_ns < options.guard.undo_ns;
 }
 
 // Memory follows the real state, also where another actor changed it.
@@ -87,15 +108,19 @@ void HostSteps::reconcile(const std::string& host, const ControlledHost& was) {
     const ActionRecord* record = actions.find(ours);
     const std::string root = record == nullptr ? machine->last_root : record->root;
     // An own return that the result did not report yet is no veto: it is open above.
+    const bool undo = !seen.out && is_undo(host, machine->isolated_ns);
     if (seen.out) {
       note(NoteKind::kRecord, nullptr, fmt::format("{} is now held out by {}: no longer ours", host, by));
+    } else if (!undo) {
+      note(NoteKind::kRecord, nullptr, fmt::format("{} was returned by {} after a repair", host, by));
+      machines.repaired(host, now);
     } else {
       guard.vetoed(host, root, now);
       note(NoteKind::kRecord, nullptr,
            fmt::format("{} was returned by {}: the same cause does not isolate it for {}", host, by,
                        format_duration(options.guard.veto_ns)));
     }
-    actions.undo(ours, seen.out ? "" : by, fmt::format("changed by {}", by), now);
+    actions.undo(ours, undo ? by : "", fmt::format("changed by {}", by), now);
     machines.returned(host, now);
     guard.returned(host, now);
     group_hosts.erase(host);
@@ -129,10 +154,20 @@ void HostSteps::take(const HostChecked& in) {
   if (in.answer == CheckAnswer::kFailed) {
     group_hosts.erase(in.host);
     machines.confirmed(in.host, now);
+    if (machine == nullptr || machine->op.empty()) isolate_doubtful(in.host);
+    doubtful.erase(in.host);
     return note(NoteKind::kRecord, nullptr, fmt::format("{}: its check failed: {}", in.host, in.why));
   }
   const bool ours = machine != nullptr && !machine->op.empty();
-  if (in.answer == CheckAnswer::kPassed && ours) return offer_return(in.host, "its check passed");
+  if (in.answer == CheckAnswer::kPassed) {
+    hosts[in.host].passed_ns = now;
+    if (doubtful.contains(in.host)) {
+      note(NoteKind::kRecord, nullptr, fmt::format("{} passed its check: it is left out no more", in.host));
+      include_host(in.host);
+    }
+    if (ours) return offer_return(in.host, "its check passed");
+  }
+  doubtful.erase(in.host);
   if (!asked && in.answer == CheckAnswer::kNoAnswer)
     note(NoteKind::kRecord, nullptr, fmt::format("{}: its check gave no answer, which is unknown", in.host));
 }
@@ -199,6 +234,40 @@ void HostSteps::answer_return(const std::string& decision, bool approved, const 
   note(NoteKind::kRecord, nullptr, fmt::format("{} is not returned: declined by {}", host, by));
 }
 
+// The check is an author that no user of the host is: what was an exclusion becomes an isolation.
+void HostSteps::isolate_doubtful(const std::string& host) {
+  const auto at = doubtful.find(host);
+  const auto job = at == doubtful.end() ? jobs.end() : jobs.find(at->second.job);
+  if (job == jobs.end() || guard.permit() != Permit::kGranted || !is_in_service(host)) return;
+  Case why = at->second.lead;
+  why.authors.plugin = true;
+  why.confidence = 1;
+  why.newest_ns = now;
+  IsolationWish wish;
+  wish.host = host;
+  wish.partition = hosts[host].partition.empty() ? job->second.partition : hosts[host].partition;
+  wish.why = &why;
+  wish.decided_ns = now;
+  wish.confidence_needed = options.policy.isolate_confidence;
+  if (const auto refusal = guard.isolate(wish, now))
+    return note(NoteKind::kRefused, nullptr, fmt::format("{} is not isolated: {}", host, refusal->why));
+  ActionRecord record;
+  record.order.decision = new_decision();
+  record.order.kind = OrderKind::kIsolate;
+  record.order.target = host;
+  record.order.job = job->second.job;
+  record.order.code = why.code;
+  record.order.reason = "its node check failed: " + shorten(to_terminal(why.title), kTitleBytes);
+  record.attempt = job->second.attempt.attempt;
+  record.precondition = fmt::format("{} takes new work, and only we changed it", host);
+  record.by = "culprit";
+  record.root = why.root;
+  if (!actions.reserve(record, now)) return;
+  guard.isolated(host, now);
+  guard.begin(host, record.order.op);
+  out.emplace_back(record.order);
+}
+
 // A person's order: neither mode nor stage forbids it, and it is a veto for the cause.
 void HostSteps::take(const Undo& in) {
   const ActionRecord* record = actions.find(in.op);
@@ -208,6 +277,16 @@ void HostSteps::take(const Undo& in) {
   const std::string host = record->order.target;
   guard.vetoed(host, record->root, now);
   order_return(host, new_decision(), in.by.empty() ? "a person" : in.by);
+}
+
+void HostSteps::take(const HostRepaired& in) {
+  hosts[in.host].passed_ns = now;  // a return that follows is no undo
+  machines.repaired(in.host, now);
+  include_host(in.host);
+  note(NoteKind::kRecord, nullptr, fmt::format("{} was mended, says {}", in.host, in.by));
+  const MachineRecord* machine = machines.find(in.host);
+  if (machine != nullptr && !machine->op.empty())
+    order_return(in.host, new_decision(), in.by.empty() ? "a person" : in.by);
 }
 
 }  // namespace culprit::recover

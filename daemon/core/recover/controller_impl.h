@@ -40,12 +40,13 @@ struct ControlledJob {
   Treatment treatment;
   Failure failure;
   Decision next;
-  bool at_save = false;  // isolate at the next checkpoint is due
-  uint32_t slow_times = 0;
+  bool at_save = false;  // saved: the time to end the attempt for its slow host
 
   std::optional<JobMeans> means;
   std::map<std::string, TimeNs> excluded;  // hosts, with the time of the decision
-  uint32_t regained = 0;                   // exclusions that ended since `means` came
+  std::vector<std::string> ordered;        // excluded hosts of the latest order to run again
+  std::set<std::string> slow;              // left out at the next start, whatever ends the attempt
+  int64_t eligible_change = 0;             // by exclusions that began or ended since `means` came
 
   // The decision that is open, or the latest one.
   std::string decision;
@@ -70,6 +71,14 @@ struct ControlledJob {
 struct ControlledHost {
   bool out = false;
   std::string op, by, partition;
+  TimeNs passed_ns = kNoTime;  // of the latest check that it passed
+  TimeNs boot_ns = kNoTime;
+};
+
+// A host that is left out in doubt, until its check answers.
+struct DoubtfulHost {
+  std::string job;  // key
+  Case lead;
 };
 
 // A return that waits for an approval.
@@ -89,6 +98,7 @@ struct JobSteps {
   std::map<std::string, ControlledJob> jobs;
   std::map<std::string, ControlledHost> hosts;
   std::set<std::string> group_hosts;  // isolated as part of a group: a check is due
+  std::map<std::string, DoubtfulHost> doubtful;
   uint64_t decisions = 0;
   std::map<std::string, AttemptRecord> attempts_out;  // changed rows
   std::vector<Order> out;
@@ -105,6 +115,10 @@ struct JobSteps {
   void save_attempt(const ControlledJob& j);
   std::vector<std::string> excluded_of(const ControlledJob& j) const;
   Means means_of(const ControlledJob& j) const;
+  bool frees_hosts(const ControlledJob& j) const;
+  bool is_in_service(const std::string& host) const;
+  bool can_spare(const ControlledJob& j, const std::vector<std::string>& without) const;
+  bool pays_to_restart(const ControlledJob& j) const;
 
  private:
   Facts facts_of(ControlledJob& j);
@@ -124,7 +138,9 @@ struct JobSteps {
   void isolate_hosts(ControlledJob& j);
   void check_hosts(ControlledJob& j);
   void exclude_hosts(ControlledJob& j);
-  bool has_hosts(const ControlledJob& j) const;
+  void leave_out(ControlledJob& j, const std::string& host);
+  void check_doubtful(ControlledJob& j);
+  void ask_again(ControlledJob& j);
   std::string decided_sentence(const ControlledJob& j) const;
 };
 
@@ -137,6 +153,7 @@ struct HostSteps : JobSteps {
   void take(const HostSeen& in);
   void take(const HostChecked& in);
   void take(const Undo& in);
+  void take(const HostRepaired& in);
   void settle_isolation(const ActionRecord& record, const ActionResult& result);
   void settle_return(const ActionRecord& record, const ActionResult& result);
   void answer_return(const std::string& decision, bool approved, const std::string& by);
@@ -144,6 +161,8 @@ struct HostSteps : JobSteps {
  private:
   void reconcile(const std::string& host, const ControlledHost& was);
   void include_host(const std::string& host);
+  bool is_undo(const std::string& host, TimeNs isolated_ns) const;
+  void isolate_doubtful(const std::string& host);
   void offer_return(const std::string& host, std::string_view why);
   void order_return(const std::string& host, const std::string& decision, const std::string& by);
 };

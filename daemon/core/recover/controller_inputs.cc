@@ -87,7 +87,6 @@ void JobSteps::begin_attempt(ControlledJob& j, const std::vector<std::string>& o
   j.attempt.begin_ns = now;
   j.attempt.hosts = on;
   j.counted = j.made_progress = j.stalled = j.at_save = false;
-  j.slow_times = 0;
   j.latest.reset();
   j.declined_root.reset();
   j.lead.reset();
@@ -150,7 +149,10 @@ void Controller::Impl::take(const JobMeans& in) {
   ControlledJob* j = find(in.job);
   if (j == nullptr) return;
   j->means = in;
-  j->regained = 0;
+  j->eligible_change = 0;
+  const bool waits = j->state == JobState::kRestart && in.pending;
+  if (waits && now - j->since_ns >= options.bounds.restart_ns && frees_hosts(*j))
+    apply(*j, JobEvidence::kLimit);
 }
 
 void Controller::Impl::take(const VerdictSeen& in) {
@@ -230,8 +232,10 @@ void Controller::Impl::take(const ProgressSeen& in) {
     j->stalled = false;
     if (j->state != JobState::kRun) apply(*j, JobEvidence::kProgress);
   }
-  const bool later = j->treatment.machine == Machine::kIsolateLater && j->state == JobState::kRun;
-  if (in.saved && later && ++j->slow_times >= options.policy.slow_measured) {
+  const Machine machine = j->treatment.machine;
+  const bool is_slow = j->lead && j->lead->fault == FaultClass::kSlowHost &&
+                       (machine == Machine::kIsolateLater || machine == Machine::kExclude);
+  if (in.saved && is_slow && j->state == JobState::kRun && pays_to_restart(*j)) {
     j->at_save = true;
     apply(*j, JobEvidence::kVerdictAlive);
   }

@@ -37,6 +37,12 @@ bool Controller::load(AttemptRecord record) {
   return true;
 }
 
+void Controller::lost_ledger(TimeNs now) {
+  constexpr int64_t k2020 = 1'577'836'800;
+  const int64_t seconds = now / kNsPerSecond - k2020;
+  impl_->decisions = std::max(impl_->decisions, static_cast<uint64_t>(std::max<int64_t>(seconds, 0)));
+}
+
 void Controller::load(MachineRecord record) { impl_->machines.load(std::move(record)); }
 
 void Controller::Impl::take(const Restored& in) {

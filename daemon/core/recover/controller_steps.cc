@@ -15,6 +15,8 @@ namespace {
 
 constexpr size_t kExplained = 64;     // sentences per job
 constexpr size_t kReasonBytes = 160;  // of a title in an order: schedulers show less
+constexpr size_t kSlowHosts = 64;     // remembered of a job
+constexpr size_t kDoubtfulHosts = 1000;
 constexpr size_t kChainOfSteps = 16;  // transitions without an input between: more is a fault of the table
 
 bool isolates_machine(const ControlledJob& j) {
@@ -30,13 +32,30 @@ bool isolates_machine(const ControlledJob& j) {
   }
 }
 
+bool is_slow_host(const ControlledJob& j) {
+  const Machine machine = j.treatment.machine;
+  return j.lead && j.lead->fault == FaultClass::kSlowHost &&
+         (machine == Machine::kIsolateLater || machine == Machine::kExclude);
+}
+
+// Hosts that this decision leaves out, in doubt or not.
+std::set<std::string> hosts_of_decision(const ControlledJob& j) {
+  std::set<std::string> out(j.treatment.restart.hosts.begin(), j.treatment.restart.hosts.end());
+  const Machine machine = j.treatment.machine;
+  if (machine != Machine::kNone && machine != Machine::kSuspect && machine != Machine::kCheck)
+    out.insert(j.treatment.hosts.begin(), j.treatment.hosts.end());
+  out.insert(j.next.hosts.begin(), j.next.hosts.end());
+  return out;
+}
+
 // The fault keeps the attempt from going on, although processes are alive.
 bool is_fatal(const ControlledJob& j) {
   if (!j.lead) return false;
   const Machine machine = j.treatment.machine;
-  if (machine == Machine::kIsolateLater) return j.at_save;
-  return j.lead->symptom == Symptom::kHang || j.lead->fault == FaultClass::kDevice ||
-         machine == Machine::kGroup || machine == Machine::kDevice;
+  if (is_slow_host(j)) return j.at_save;
+  // A claim that a user could have written ends no job that makes progress: a lost device would stop it.
+  if (j.lead->fault == FaultClass::kDevice) return j.stalled || j.lead->authors.independent();
+  return j.lead->symptom == Symptom::kHang || machine == Machine::kGroup || machine == Machine::kDevice;
 }
 
 // A title may quote a log: without control characters, and short.
@@ -95,6 +114,9 @@ void JobSteps::assess(ControlledJob& j) {
   const Policy& p = options.policy;
   Past past;
   past.cluster_hosts = guard.cluster_hosts();
+  past.spares = j.means && j.means->eligible;
+  past.lacks_hosts = !can_spare(j, c.hosts);
+  past.may_check = !guard.check(j.partition);
   for (const std::string& host : c.hosts) {
     past.suspected_lately =
         std::max(past.suspected_lately, machines.suspicions_within(host, c.root, p.network_window_ns, now));
@@ -106,6 +128,10 @@ void JobSteps::assess(ControlledJob& j) {
   }
   const Ledger::Entry* entry = j.counted ? j.ledger.before(c.root) : &j.ledger.now(c.root);
   j.treatment = treat(c, past, entry == nullptr ? 0 : entry->times, p);
+  // Remembered, since the next failure has another verdict.
+  if (is_slow_host(j))
+    for (const std::string& host : c.hosts)
+      if (j.slow.size() < kSlowHosts) j.slow.insert(host);
 }
 
 // Hosts that failed their check, or gave no answer although most others did, are at fault.
@@ -214,8 +240,9 @@ Facts JobSteps::facts_of(ControlledJob& j) {
   f.again = next_attempt.again;
   if (j.means) {
     const bool no_checkpoint = next_attempt.older && j.means->checkpoint && !*j.means->checkpoint;
-    f.placeable = has_hosts(j) && !no_checkpoint;
+    f.placeable = !no_checkpoint;
     f.pending = j.means->pending;
+    f.frees = f.pending && frees_hosts(j);
   }
   f.waiting = j.wait_until_ns != kNoTime && now < j.wait_until_ns;
   f.alive = j.alive;
@@ -338,6 +365,7 @@ void JobSteps::carry_out(ControlledJob& j, DoSet what, JobEvidence evidence) {
   if (what.has(Do::kCheckHosts)) check_hosts(j);
   if (what.has(Do::kExclude) || what.has(Do::kIsolateHosts)) exclude_hosts(j);
   if (what.has(Do::kIsolateHosts)) isolate_hosts(j);
+  if (what.has(Do::kAskAgain)) ask_again(j);
   if (what.has(Do::kRunAgain)) {
     j.waits.clear();
     emit(j, OrderKind::kRunAgain, j.job.id, "no attempt of the job runs, and no other actor holds it");
@@ -467,12 +495,8 @@ ActionOrder JobSteps::order_of(const ControlledJob& j, OrderKind kind, const std
   order.op = op_of(order.decision, kind, target);
   order.job = j.job;
   const std::vector<std::string> before = excluded_of(j);
-  std::set<std::string> without(before.begin(), before.end());
-  const bool exclude = j.treatment.machine != Machine::kNone && j.treatment.machine != Machine::kSuspect &&
-                       j.treatment.machine != Machine::kCheck;
-  if (exclude) without.insert(j.treatment.hosts.begin(), j.treatment.hosts.end());
-  without.insert(j.treatment.restart.hosts.begin(), j.treatment.restart.hosts.end());
-  without.insert(j.next.hosts.begin(), j.next.hosts.end());
+  std::set<std::string> without = hosts_of_decision(j);
+  without.insert(before.begin(), before.end());
   order.excluded.assign(without.begin(), without.end());
   order.code = j.lead ? j.lead->code : j.stalled ? "HANG" : "UNKNOWN";
   order.reason = j.lead      ? reason_of(*j.lead, j.treatment)
@@ -492,6 +516,7 @@ bool JobSteps::emit(ControlledJob& j, OrderKind kind, const std::string& target,
   if (j.lead) record.root = j.lead->root;
   if (!actions.reserve(record, now)) return false;
   if (kind != OrderKind::kVerify) j.waits.insert(record.order.op);
+  if (kind == OrderKind::kRunAgain) j.ordered = record.order.excluded;
   out.emplace_back(record.order);
   return true;
 }
@@ -530,22 +555,77 @@ void JobSteps::check_hosts(ControlledJob& j) {
 }
 
 void JobSteps::exclude_hosts(ControlledJob& j) {
-  const ActionOrder order = order_of(j, OrderKind::kRunAgain, j.job.id);
-  for (const std::string& host : order.excluded) j.excluded.try_emplace(host, now);
-  std::set<std::string> of_this(j.treatment.hosts.begin(), j.treatment.hosts.end());
-  of_this.insert(j.treatment.restart.hosts.begin(), j.treatment.restart.hosts.end());
-  of_this.insert(j.next.hosts.begin(), j.next.hosts.end());
-  for (const std::string& host : of_this)
-    if (const auto at = j.excluded.find(host); at != j.excluded.end()) at->second = now;
+  const std::set<std::string> of_this = hosts_of_decision(j);
   std::erase_if(j.excluded, [&](const auto& one) { return now - one.second >= options.policy.exclude_ns; });
-  if (has_hosts(j)) return;
-  // Too few hosts are left: exclusions of earlier decisions end, so that the job is not held for ever.
-  const size_t ended =
-      std::erase_if(j.excluded, [&](const auto& one) { return !of_this.contains(one.first); });
-  j.regained += static_cast<uint32_t>(ended);
-  if (ended > 0)
-    note(NoteKind::kRecord, &j,
-         fmt::format("too few hosts: {} of earlier decisions may run the job again", counted(ended, "host")));
+  for (const std::string& host : of_this) leave_out(j, host);
+  if (!can_spare(j, {})) {
+    // Too few hosts are left: exclusions of earlier decisions end, so that the job does not wait for ever.
+    const size_t ended =
+        std::erase_if(j.excluded, [&](const auto& one) { return !of_this.contains(one.first); });
+    j.eligible_change += static_cast<int64_t>(ended);
+    if (ended > 0)
+      note(NoteKind::kRecord, &j,
+           fmt::format("too few hosts: {} of earlier decisions may run the job again",
+                       counted(ended, "host")));
+  }
+  // A slow host is better than none.
+  for (const std::string& host : std::exchange(j.slow, {}))
+    if (!of_this.contains(host) && can_spare(j, {host})) {
+      leave_out(j, host);
+      note(NoteKind::kRecord, &j, fmt::format("{} is left out: it was slow", host));
+    }
+  check_doubtful(j);
+}
+
+void JobSteps::leave_out(ControlledJob& j, const std::string& host) {
+  const auto [at, is_new] = j.excluded.insert_or_assign(host, now);
+  if (is_new && is_in_service(host)) --j.eligible_change;
+}
+
+// A host that is left out since the evidence does not suffice: its check ends the doubt. It is idle now.
+void JobSteps::check_doubtful(ControlledJob& j) {
+  const bool in_doubt = j.treatment.machine == Machine::kExclude || j.treatment.machine == Machine::kGroup;
+  if (!j.lead || !in_doubt || guard.check(j.partition)) return;
+  const std::vector<std::string> isolated = isolatable(j, false);
+  CheckOrder order;
+  for (const std::string& host : j.treatment.hosts) {
+    const bool out_already = !is_in_service(host) || !j.excluded.contains(host);
+    if (out_already || std::ranges::find(isolated, host) != isolated.end()) continue;
+    if (doubtful.size() >= kDoubtfulHosts || !doubtful.emplace(host, DoubtfulHost{j.key, *j.lead}).second)
+      continue;
+    order.hosts.push_back(host);
+  }
+  if (order.hosts.empty() || guard.permit() == Permit::kObserve) return;
+  order.decision = j.decision;
+  order.why =
+      fmt::format("{} was left out for one job, and nothing else speaks against it", shown_list(order.hosts));
+  order.until_ns = now + options.bounds.check_ns;
+  out.emplace_back(std::move(order));
+}
+
+// The scheduler waits for hosts: the order is given anew, without the exclusions of earlier decisions.
+void JobSteps::ask_again(ControlledJob& j) {
+  close_decision(j, ActionState::kSuperseded, "too few hosts: exclusions of earlier decisions end");
+  j.decision = new_decision();
+  j.open = true;
+  j.decided_ns = now;
+  j.next.wait_ns = 0;
+  exclude_hosts(j);
+  note(NoteKind::kDecided, &j,
+       "the scheduler waits for hosts: the job runs on hosts that were left out before");
+}
+
+// Whether the order to run again, without exclusions that ended or may end, has hosts enough.
+bool JobSteps::frees_hosts(const ControlledJob& j) const {
+  const std::set<std::string> of_this = hosts_of_decision(j);
+  const auto stays = [&](const std::string& host) { return of_this.contains(host) || !is_in_service(host); };
+  const auto frees =
+      static_cast<int64_t>(j.ordered.size() - static_cast<size_t>(std::ranges::count_if(j.ordered, stays)));
+  if (frees == 0 || !j.means || !j.means->eligible) return frees > 0;
+  const auto needed = static_cast<int64_t>(j.means->needed != 0 ? j.means->needed : j.attempt.hosts.size());
+  int64_t excluded_now = 0;
+  for (const auto& [host, at] : j.excluded) excluded_now += !stays(host);
+  return *j.means->eligible + j.eligible_change + excluded_now >= needed;
 }
 
 std::vector<std::string> JobSteps::excluded_of(const ControlledJob& j) const {
@@ -555,10 +635,29 @@ std::vector<std::string> JobSteps::excluded_of(const ControlledJob& j) const {
   return names;
 }
 
-bool JobSteps::has_hosts(const ControlledJob& j) const {
+bool JobSteps::is_in_service(const std::string& host) const {
+  if (const auto seen = hosts.find(host); seen != hosts.end() && seen->second.out) return false;
+  const MachineRecord* machine = machines.find(host);
+  return machine == nullptr || machine->op.empty();
+}
+
+// Whether the job has hosts enough without these, too; true if it is unknown.
+bool JobSteps::can_spare(const ControlledJob& j, const std::vector<std::string>& without) const {
   if (!j.means || !j.means->eligible) return true;
-  const size_t needed = j.means->needed != 0 ? j.means->needed : j.attempt.hosts.size();
-  return *j.means->eligible + j.regained >= needed;
+  const auto needed = static_cast<int64_t>(j.means->needed != 0 ? j.means->needed : j.attempt.hosts.size());
+  int64_t left = *j.means->eligible + j.eligible_change;
+  for (const std::string& host : without) left -= !j.excluded.contains(host) && is_in_service(host);
+  return left >= needed;
+}
+
+// A restart for a slow host costs a start; without it, the host costs its share until the next failure.
+bool JobSteps::pays_to_restart(const ControlledJob& j) const {
+  constexpr TimeNs kDay = 24 * 3600 * kNsPerSecond;
+  const auto failures = static_cast<TimeNs>(j.ledger.ended_within(kDay, now));
+  const double until_failure = static_cast<double>(kDay / (failures + 1));
+  const TimeNs start = j.start_took_ns == kNoTime ? options.bounds.restart_ns : j.start_took_ns;
+  return j.lead && j.lead->step_share * until_failure > static_cast<double>(start) &&
+         can_spare(j, j.lead->hosts);
 }
 
 }  // namespace culprit::recover

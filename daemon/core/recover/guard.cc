@@ -161,11 +161,12 @@ std::optional<Refusal> Guard::isolate(const IsolationWish& w, TimeNs now) const 
                                  counted(w.group_hosts, "host"), limit, options_.group_limit.hosts,
                                  options_.group_limit.share * 100, counted(cluster_hosts_, "host")));
   }
-  if (const auto at = vetoes_.find({w.host, c.root});
-      at != vetoes_.end() && now - at->second < options_.veto_ns)
+  if (has_veto(w.host, c.root, now)) {
+    const TimeNs at = vetoes_.find({w.host, c.root})->second;
     return refused(Rail::kVeto,
                    fmt::format("a person returned {} at {}, so the same cause does not isolate it until {}",
-                               w.host, format_time(at->second), format_time(at->second + options_.veto_ns)));
+                               w.host, format_time(at), format_time(at + options_.veto_ns)));
+  }
   if (const auto at = busy_.find(w.host); at != busy_.end())
     return refused(Rail::kBusy, fmt::format("action {} on {} has no result yet", at->second, w.host));
   return breaker(now);
@@ -210,6 +211,11 @@ void Guard::vetoed(const std::string& host, const std::string& root, TimeNs at) 
 void Guard::reset(TimeNs at) {
   reset_ns_ = at;
   std::erase_if(isolations_, [&](const auto& one) { return one.first <= at; });
+}
+
+bool Guard::has_veto(const std::string& host, const std::string& root, TimeNs now) const {
+  const auto at = vetoes_.find({host, root});
+  return at != vetoes_.end() && now - at->second < options_.veto_ns;
 }
 
 bool Guard::on_probation(const std::string& host, TimeNs now) const {

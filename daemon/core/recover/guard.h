@@ -56,6 +56,7 @@ struct GuardOptions {
   HostLimit at_once_limit = {1, 0.10};                 // isolated by us at any time; karpenter has 20 %
   HostLimit group_limit = {16, 0.02};                  // over-isolation: here both must hold (chosen)
   TimeNs veto_ns = 24 * 3600 * kNsPerSecond;           // chosen: NVSentinel#1424, draino#17, nhc#134
+  TimeNs undo_ns = 3600 * kNsPerSecond;                // chosen: a later return of a person is no undo
   TimeNs probation_ns = 7 * 24 * 3600 * kNsPerSecond;  // the 504-GPU report
   TimeNs evidence_max_ns = 600 * kNsPerSecond;         // older evidence decides nothing (NVSentinel#450)
 };
@@ -125,6 +126,7 @@ class Guard {
   void vetoed(const std::string& host, const std::string& root, TimeNs at);
   // A person resets the breaker: the windows are empty, and what was decided before is dropped.
   void reset(TimeNs at);
+  bool has_veto(const std::string& host, const std::string& root, TimeNs now) const;
   bool on_probation(const std::string& host, TimeNs now) const;
   TimeNs reset_ns() const { return reset_ns_; }
   uint32_t at_once() const { return static_cast<uint32_t>(now_out_.size()); }

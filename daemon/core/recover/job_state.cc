@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace culprit::recover {
 namespace {
@@ -26,6 +27,9 @@ class Move {
   Move(JobState state, const Facts& facts) : state_(state), f_(facts) {}
 
   Transition on(JobEvidence e) const {
+    if (state_ == kDone) return {kDone, kNo, "the job has ended; a later one with this id is another"};
+    if (e == JobEvidence::kCompleted) return done("the job ended well");
+    if (e == JobEvidence::kCancelled) return done("a person cancelled the job");
     switch (state_) {
       case kRun:
       case kSuspect:
@@ -47,7 +51,7 @@ class Move {
       case kDone:
         break;
     }
-    return {kDone, kNo, "the job has ended; a later one with this id is another"};
+    return stay();
   }
 
  private:
@@ -75,20 +79,24 @@ class Move {
   }
   // Hosts that are not isolated are left out for this job.
   Transition to_place(DoSet what, std::string_view why) const {
-    if (!f_.again) return {kHeld, what | Do::kNote, "the decision is not to start it again"};
-    if (!f_.may_restart) return {kHeld, what | Do::kNote, kStageOff};
+    if (const auto no = no_start(what)) return *no;
     return {kPlace, what | Do::kExclude, why};
+  }
+  Transition not_again(DoSet what) const {
+    return {kHeld, what | Do::kNote, "the decision is not to start it again"};
+  }
+  // Why it must not start; nothing: it may.
+  std::optional<Transition> no_start(DoSet what) const {
+    if (!f_.again) return not_again(what);
+    if (!f_.may_restart) return Transition{kHeld, what | Do::kNote, kStageOff};
+    return std::nullopt;
   }
 
   // The attempt has ended, with or without a verdict.
   Transition ended(std::string_view why) const {
     const DoSet what = Do::kEndAttempt | Do::kDecide;
     if (f_.permit == Permit::kObserve) return {kHeld, what | Do::kWouldDo, kObserved};
-    if (f_.permit == Permit::kAsk) {
-      if (!f_.again && !f_.isolates && !f_.checks)
-        return {kHeld, what | Do::kNote, "the decision is not to start it again"};
-      return {kHeld, what | Do::kAsk, kAsked};
-    }
+    if (f_.permit == Permit::kAsk && !f_.again && !f_.isolates && !f_.checks) return not_again(what);
     return proceed(what, why);
   }
 
@@ -117,8 +125,7 @@ class Move {
   Transition taken_away() const {
     const DoSet what = Do::kEndAttempt | Do::kDecide;
     if (f_.permit == Permit::kObserve) return {kHeld, what | Do::kWouldDo, kObserved};
-    if (!f_.may_restart) return {kHeld, what | Do::kNote, kStageOff};
-    if (!f_.again) return {kHeld, what | Do::kNote, "the decision is not to start it again"};
+    if (const auto no = no_start(what)) return *no;
     if (f_.permit == Permit::kAsk) return {kHeld, what | Do::kAsk, kAsked};
     return {kPlace, what, "the scheduler took the hosts: no failure of the job"};
   }
@@ -141,10 +148,6 @@ class Move {
         return {kSuspect, Do::kRemember, "suspects without a verdict"};
       case JobEvidence::kProgress:
         return {kRun, kNo, "the job makes progress"};
-      case JobEvidence::kCompleted:
-        return done("the job ended well");
-      case JobEvidence::kCancelled:
-        return done("a person cancelled the job");
       case JobEvidence::kTakenAway:
         return taken_away();
       case JobEvidence::kNodeFailed:
@@ -192,10 +195,6 @@ class Move {
                        "processes did not end in time: their hosts are left out");
       case JobEvidence::kProgress:
         return {kRun, Do::kAbandon | Do::kNote, "the job makes progress again: the stop is abandoned"};
-      case JobEvidence::kCompleted:
-        return done("the job ended well");
-      case JobEvidence::kCancelled:
-        return done("a person cancelled the job");
       case JobEvidence::kStartedByOthers:
         return superseded(kVerify);
       default:
@@ -240,10 +239,9 @@ class Move {
     switch (e) {
       case JobEvidence::kLimit:
         if (f_.waiting) return stay();
-        if (!f_.again) return {kHeld, Do::kNote, "the decision is not to start it again"};
-        if (!f_.may_restart) return {kHeld, Do::kNote, kStageOff};
+        if (const auto no = no_start(kNo)) return *no;
         if (!is_permitted()) return not_permitted(kNo);
-        if (!f_.placeable) return {kHeld, Do::kNote, "no host or no whole checkpoint"};
+        if (!f_.placeable) return {kHeld, Do::kNote, "no whole checkpoint"};
         return {kRestart, Do::kRunAgain, "the job starts again"};
       case JobEvidence::kHeldByOthers:
       case JobEvidence::kDeclined:
@@ -256,10 +254,6 @@ class Move {
   // Of states in which no attempt runs by our decision.
   Transition between(JobEvidence e) const {
     switch (e) {
-      case JobEvidence::kCompleted:
-        return done("the job ended well");
-      case JobEvidence::kCancelled:
-        return done("a person cancelled the job");
       case JobEvidence::kStartedByOthers:
         return superseded(kVerify);
       case JobEvidence::kProgress:
@@ -288,12 +282,12 @@ class Move {
         return {kHeld, Do::kAbandon | Do::kNote, "another actor holds the job"};
       case JobEvidence::kLimit:
         if (f_.runs) return {kVerify, Do::kVerify, "it runs, although the scheduler gave no answer"};
+        if (f_.pending && f_.patient && f_.frees && is_permitted())
+          return {kPlace, Do::kAskAgain, "it waits for hosts: exclusions of earlier decisions end"};
         if (f_.pending && f_.patient) return stay(Do::kRemind, "it waits for resources");
         return {kHeld, Do::kAbandon | Do::kNote,
                 f_.pending ? "no resources for too long" : "it did not start in time"};
       case JobEvidence::kStartedByOthers:
-      case JobEvidence::kCompleted:
-      case JobEvidence::kCancelled:
         return between(e);
       default:
         return stay();
@@ -324,10 +318,6 @@ class Move {
         return {kRun, Do::kAbandon | Do::kNote, "the job makes progress"};
       case JobEvidence::kStartedByOthers:
         return {kRun, Do::kAbandon | Do::kNote, "another actor started the job"};
-      case JobEvidence::kCompleted:
-        return done("the job ended well");
-      case JobEvidence::kCancelled:
-        return done("a person cancelled the job");
       case JobEvidence::kApproved:
         return is_permitted() ? proceed(kNo, "approved") : stay();
       case JobEvidence::kDeclined:

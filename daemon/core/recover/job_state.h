@@ -68,12 +68,13 @@ struct Facts {
   bool isolates = false;              // the treatment isolates at least one host that is not out yet
   bool checks = false;                // the treatment needs node checks first
   bool again = false;                 // decide(): one more attempt
-  bool placeable = true;              // hosts and a whole checkpoint exist, as far as known
+  bool placeable = true;              // a whole checkpoint exists, as far as known
   bool waiting = false;               // place: the time to wait is not over
   bool alive = false;                 // processes of the attempt exist
   bool runs = false;                  // the scheduler reports the job as running
   bool pending = false;               // the scheduler waits for resources
   bool patient = true;                // the limit on waiting for resources is not reached
+  bool frees = false;                 // an end of earlier exclusions gives it the hosts that it waits for
   bool may_restart = false;           // the stage is on
   bool breaker_open = false;          // exclusion for this job in place of isolation
   Permit permit = Permit::kObserve;
@@ -98,6 +99,7 @@ enum class Do : uint32_t {
   kGood = 1 << 13,         // the attempt is good: the decision is closed as right
   kAbandon = 1 << 14,      // open actions of the decision end: superseded
   kRemind = 1 << 15,       // a reminder
+  kAskAgain = 1 << 16,     // a new decision: the order to run again without earlier exclusions
 };
 
 // A set of these.

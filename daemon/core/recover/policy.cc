@@ -148,6 +148,11 @@ class PolicyTable {
 
   Treatment treat() {
     by_class();
+    // A slow host is better than none; whether the others may be left out, a check says in minutes.
+    const bool in_doubt = out_.machine == Machine::kExclude || out_.machine == Machine::kGroup;
+    if (in_doubt && past_.lacks_hosts && past_.may_check && c_.fault != FaultClass::kSlowHost)
+      checks(fmt::format("too few hosts to leave out {} in doubt: node checks come first",
+                         counted(c_.hosts.size(), "host")));
     if (out_.restart.kind == Restart::kElsewhere && out_.restart.hosts.empty())
       out_.restart.hosts = out_.hosts;
     return std::move(out_);
@@ -224,10 +229,10 @@ class PolicyTable {
       out_.machine = Machine::kNone;
       out_.restart.kind = Restart::kUnknown;
       out_.not_isolated = "no host is named";
-    } else if (past_.cause_hosts + 1 >= p_.cause_hosts) {
+    } else if (past_.cause_hosts + 1 >= cause_limit()) {
       weaken(fmt::format("the same cause isolated {} within {}, so it is not the hosts' (limit {})",
                          counted(past_.cause_hosts, "other host"), format_duration(p_.cause_window_ns),
-                         p_.cause_hosts));
+                         cause_limit()));
     } else if (!c_.authors.independent()) {
       weaken("users of the host could have written all evidence");
     } else if (c_.confidence < p_.isolate_confidence && !past_.probation) {
@@ -236,6 +241,10 @@ class PolicyTable {
     } else if (strong != Machine::kGroup) {
       out_.hosts = c_.confirmed;
     }
+  }
+
+  uint32_t cause_limit() const {
+    return std::max(p_.cause_hosts, static_cast<uint32_t>(p_.cause_share * past_.cluster_hosts));
   }
 
   void weaken(std::string why) {
@@ -258,6 +267,15 @@ class PolicyTable {
       return isolate_or_exclude(
           Machine::kIsolate, fmt::format("the network of the host failed {} times within {}",
                                          past_.suspected_lately + 1, format_duration(p_.network_window_ns)));
+    // One failure is tolerated, and isolates nothing. An idle host in its place costs the job nothing.
+    if (past_.may_check && past_.spares && !past_.lacks_hosts && p_.check_network) {
+      elsewhere();
+      use_hosts(Machine::kExclude,
+                "the network of one host: another one takes its place while it is checked");
+      out_.not_isolated = fmt::format("the network failed once, and {} within {} isolate the host",
+                                      p_.network_repeat, format_duration(p_.network_window_ns));
+      return;
+    }
     suspect(fmt::format("the network of one host: {} within {} isolate it", p_.network_repeat,
                         format_duration(p_.network_window_ns)),
             Restart::kSame);
@@ -304,8 +322,11 @@ class PolicyTable {
   void checks(std::string why) {
     use_hosts(Machine::kCheck, std::move(why));
     out_.check_first = true;
+    out_.not_isolated.clear();
+    out_.probably_innocent = 0;
     out_.restart.kind = Restart::kSame;
     out_.restart.hosts.clear();
+    out_.restart.devices.clear();
   }
 
   void no_culprit() {

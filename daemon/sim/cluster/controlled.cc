@@ -44,7 +44,9 @@ std::vector<ClusterOrder> ControlledSupervisor::step(const ClusterInput& input, 
   std::vector<ClusterOrder> out;
   // An order whose result is known at once gives another round.
   for (int round = 0; round < 8 && !inputs.empty(); ++round) {
-    collect(controller_.step(inputs, now), now, out);
+    const std::vector<recover::Order> orders = controller_.step(inputs, now);
+    if (options_.watch) options_.watch(inputs, now, orders);
+    collect(orders, now, out);
     inputs = std::exchange(later_, {});
   }
   // Their store is not simulated.
@@ -59,7 +61,12 @@ void ControlledSupervisor::translate(const ClusterInput& input, TimeNs now,
                                      std::vector<recover::Input>& out) {
   using Kind = ClusterInput::Kind;
   Job& job = jobs_[input.job];
-  if (input.kind == Kind::kDone) out.push_back(means_of(job));
+  if (input.kind == Kind::kDone) {
+    const auto given = given_.find(input.order);
+    const bool isolated = given != given_.end() && given->second.kind == ClusterOrder::Kind::kIsolate;
+    if (isolated && input.passed) note_service(given->second.host, true);
+    out.push_back(means_of(job));
+  }
   switch (input.kind) {
     case Kind::kRuns:
       return runs(input, now, out);
@@ -91,18 +98,24 @@ void ControlledSupervisor::translate(const ClusterInput& input, TimeNs now,
       return;
     }
     case Kind::kChecked:
-      out.push_back(recover::HostChecked{
-          names_[input.host], input.passed ? recover::CheckAnswer::kPassed : recover::CheckAnswer::kFailed,
-          ""});
+      out.push_back(recover::HostChecked{names_[input.host],
+                                         input.busy     ? recover::CheckAnswer::kNoAnswer
+                                         : input.passed ? recover::CheckAnswer::kPassed
+                                                        : recover::CheckAnswer::kFailed,
+                                         ""});
       return;
     case Kind::kHostOut:
     case Kind::kHostBack:
       note_service(input.host, input.kind == Kind::kHostOut);
+      give_means_of_waiting(out);
       out.push_back(recover::HostSeen{names_[input.host], input.kind == Kind::kHostOut, "",
                                       input.by_person ? "admin" : "slurm", kPartition});
       return;
     case Kind::kWake:
+      give_means_of_waiting(out);
       out.push_back(recover::Tick{});
+      return;
+    case Kind::kTruth:
       return;
   }
 }
@@ -117,6 +130,17 @@ recover::JobMeans ControlledSupervisor::means_of(const Job& job) const {
   return out;
 }
 
+// A scheduler's view each few seconds has them.
+void ControlledSupervisor::give_means_of_waiting(std::vector<recover::Input>& out) const {
+  for (const Job& job : jobs_)
+    if (!job.pending.empty()) {
+      recover::JobMeans means = means_of(job);
+      means.pending = true;
+      means.pending_reason = "Resources";
+      out.push_back(std::move(means));
+    }
+}
+
 void ControlledSupervisor::runs(const ClusterInput& input, TimeNs now, std::vector<recover::Input>& out) {
   Job& job = jobs_[input.job];
   job.hosts.clear();
@@ -125,7 +149,6 @@ void ControlledSupervisor::runs(const ClusterInput& input, TimeNs now, std::vect
   job.alive = true;
   job.held = job.older = false;
   job.measured.clear();
-  job.accused.clear();
   out.push_back(recover::AttemptStarted{job.name, job.hosts, kPartition, input.iteration,
                                         fmt::format("step-{}", input.iteration)});
   out.push_back(means_of(job));
@@ -146,7 +169,6 @@ void ControlledSupervisor::verdict(const ClusterInput& input, TimeNs now, std::v
   if (options_.ignores_hangs && alive &&
       (v.looks == Looks::kHangHost || v.looks == Looks::kHangGroup || v.looks == Looks::kHangUnknown))
     return;
-  job.accused = v.hosts;
   recover::VerdictSeen seen;
   seen.job = job.name;
   seen.job.restarts = input.attempt;
@@ -259,10 +281,8 @@ void ControlledSupervisor::note_service(uint32_t host, bool out) {
 uint32_t ControlledSupervisor::eligible(const Job& job) const {
   const auto view = controller_.view(recover::key_of(job.name));
   if (!view) return in_service_;
-  std::set<uint32_t> left_out(job.accused.begin(), job.accused.end());
-  for (const std::string& host : view->excluded) left_out.insert(number_of(host));
   uint32_t without = 0;
-  for (const uint32_t host : left_out) without += !out_.contains(host);
+  for (const std::string& host : view->excluded) without += !out_.contains(number_of(host));
   return in_service_ - std::min(in_service_, without);
 }
 

@@ -3,6 +3,7 @@
 // thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -21,6 +22,8 @@ struct ControlOptions {
   bool trusts_users = false;       // every author counts as independent
   bool ignores_hangs = false;      // a hang is noticed when the job's own watchdog ends it
   bool newest_checkpoint = false;  // never an older one
+  // Sees each step of the controller; may be empty.
+  std::function<void(std::span<const recover::Input>, TimeNs, std::span<const recover::Order>)> watch = {};
 };
 // The defaults, with mode `act` and all stages on.
 ControlOptions control_defaults();
@@ -55,7 +58,6 @@ class ControlledSupervisor : public Supervisor {
     std::vector<std::string> hosts;
     bool alive = false, held = false, older = false;
     std::vector<std::string> pending;       // ops whose result comes when it runs
-    std::vector<uint32_t> accused;          // by the latest verdict of this attempt
     std::map<uint32_t, uint32_t> measured;  // times that a host was measured as slow
   };
   struct Given {
@@ -74,6 +76,7 @@ class ControlledSupervisor : public Supervisor {
   uint32_t eligible(const Job& job) const;
   void note_service(uint32_t host, bool out);
   recover::JobMeans means_of(const Job& job) const;
+  void give_means_of_waiting(std::vector<recover::Input>& out) const;
   void add(ClusterOrder order, std::string op, std::vector<ClusterOrder>& out);
   static uint32_t number_of(const std::string& host);
 

@@ -18,6 +18,7 @@ class Study {
   StudyResult run() {
     StudyRow base = row("culprit", "", 0);
     if (proceed("culprit")) both(base, s_.params);
+    if (!stopped_) base.oracle = run_oracle(s_.params, s_.seed, s_.runs);
     StudyResult out{std::move(base), {}, {}, {}};
     if (s_.ablation) leave_out(out.ablation);
     if (s_.sweep) sweep_params(out.parameters);
@@ -28,7 +29,8 @@ class Study {
  private:
   static StudyRow row(std::string name, std::string about, double value) {
     const size_t kinds = incident_kinds().size();
-    return {std::move(name), std::move(about), value, ClusterOutcome(kinds), ClusterOutcome(kinds)};
+    return {std::move(name),       std::move(about),      value,
+            ClusterOutcome(kinds), ClusterOutcome(kinds), ClusterOutcome(kinds)};
   }
 
   bool proceed(const std::string& name) {
@@ -101,6 +103,15 @@ ClusterOutcome run_controlled(const ClusterParams& params, const ControlOptions&
   ClusterOutcome out(incident_kinds().size());
   for (uint32_t i = 0; i < runs; ++i) {
     ControlledSupervisor supervisor(control, params, all_hosts(params));
+    out.add(ClusterWorld(params, seed + i, supervisor).run());
+  }
+  return out;
+}
+
+ClusterOutcome run_oracle(const ClusterParams& params, uint64_t seed, uint32_t runs) {
+  ClusterOutcome out(incident_kinds().size());
+  for (uint32_t i = 0; i < runs; ++i) {
+    OracleSupervisor supervisor;
     out.add(ClusterWorld(params, seed + i, supervisor).run());
   }
   return out;

@@ -28,6 +28,7 @@ struct StudyRow {
   std::string about;                   // empty, or what is left out
   double value = 0;                    // of the parameter
   ClusterOutcome waiting, controlled;  // of a rule: `controlled` alone
+  ClusterOutcome oracle;               // of the base alone
 };
 
 struct StudyResult {
@@ -40,6 +41,8 @@ struct StudyResult {
 ClusterOutcome run_waiting(const ClusterParams& params, uint64_t seed, uint32_t runs);
 ClusterOutcome run_controlled(const ClusterParams& params, const ControlOptions& control, uint64_t seed,
                               uint32_t runs);
+// The bound: every fault is known at once.
+ClusterOutcome run_oracle(const ClusterParams& params, uint64_t seed, uint32_t runs);
 StudyResult run_study(const ClusterStudy& study);
 
 }  // namespace culprit::sim

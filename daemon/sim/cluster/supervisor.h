@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,15 @@ struct ClusterVerdict {
   std::vector<uint32_t> hosts;  // named; of kHangGroup: the group
 };
 
+// What only an oracle gets, with each input.
+struct ClusterTruth {
+  std::vector<uint32_t> faulty;  // hosts in service that are broken
+  TimeNs outage_ns = 0;          // until the job can start again
+  bool older = false;            // it needs an older checkpoint
+  bool person = false;           // a person has to mend the program
+  bool slow = false;             // the job trains, with a slow host
+};
+
 struct ClusterInput {
   enum class Kind : uint8_t {
     kRuns,      // the scheduler shows the job as running on `hosts`
@@ -32,12 +42,14 @@ struct ClusterInput {
     kChecked,   // a check of `host` ended: `passed` or not
     kHostBack,  // a person returned a host after a repair
     kHostOut,   // a person drained a host, or the scheduler declared it down
+    kTruth,     // for an oracle alone: the job fails now, or a host of it is slow from now on
     kWake
   };
   Kind kind = Kind::kWake;
   uint32_t job = 0, host = 0;
   uint32_t attempt = 0;  // of the job, from 0; of kVerdict: of the one that it is about
   bool saved = false, passed = false;
+  bool busy = false;         // kChecked: a job ran on the host, so there is no answer
   bool by_person = false;    // kEnded, kRuns: a person did it
   bool node_failed = false;  // kEnded: the scheduler declared a host of it down
   uint64_t order = 0;
@@ -46,6 +58,7 @@ struct ClusterInput {
   bool waits = false;       // kDone of kRunAgain: too few hosts are in service
   int64_t iteration = 0;    // kRuns: resumed from; kProgress: made
   ClusterVerdict verdict = {};
+  ClusterTruth truth = {};
   std::span<const uint32_t> hosts = {};  // valid for the call
 };
 
@@ -70,6 +83,19 @@ class Supervisor {
   virtual TimeNs next_wake() const { return kNoTime; }
   // Whether kProgress is of use.
   virtual bool wants_progress() const { return true; }
+  virtual bool is_oracle() const { return false; }
+};
+
+// Knows each fault at once and all broken hosts: what no controller can do better. It leaves them out, waits
+// for outages to end, and for people where a program is at fault. A bound, not a controller.
+class OracleSupervisor : public Supervisor {
+ public:
+  std::vector<ClusterOrder> step(const ClusterInput& input, TimeNs now) override;
+  bool is_oracle() const override { return true; }
+
+ private:
+  std::set<uint32_t> isolated_;
+  std::set<uint32_t> slow_;  // jobs that end at their next save
 };
 
 // The same hosts again, through the queue, each time the job has ended. People drain bad hosts.

@@ -124,6 +124,9 @@ void ClusterWorld::handle_job(const Event& event, uint32_t id) {
       input.kind = ClusterInput::Kind::kSilent;
       state_silence(id);
       return inform(input);
+    case What::kTruth:
+      input.kind = ClusterInput::Kind::kTruth;
+      return inform(input);
     case What::kForgotten:
       if (job.state != State::kEnded) return;
       ++outcome_.holds;
@@ -194,6 +197,7 @@ void ClusterWorld::inform(ClusterInput input) {
   if (input.kind == Kind::kProgress && !supervisor_.wants_progress()) return;
   if (input.kind != Kind::kVerdict) input.attempt = jobs_[input.job].attempt;
   count_hosts(input);
+  if (supervisor_.is_oracle()) tell_truth(input);
   if (input.kind == Kind::kRuns) input.hosts = jobs_[input.job].hosts;
   for (ClusterOrder& order : supervisor_.step(input, now_)) give(std::move(order));
   const TimeNs wake = supervisor_.next_wake();
@@ -250,7 +254,7 @@ void ClusterWorld::carry_out(const ClusterOrder& given) {
         end_job(given.job, false, false);
       break;
     case Kind::kRunAgain:
-      input.passed = jobs_[given.job].state == State::kEnded;
+      input.passed = jobs_[given.job].state == State::kEnded || jobs_[given.job].state == State::kNoHosts;
       if (input.passed) start_job(given.job, given);
       input.waits = jobs_[given.job].state == State::kNoHosts;
       break;
@@ -277,7 +281,8 @@ void ClusterWorld::check(uint32_t id, uint64_t order) {
   input.order = order;
   input.host = id;
   input.passed = !happens_ppm(random_, finds);
-  if (!input.passed) host.named_by |= kFromPlugin;  // the agent's own check
+  input.busy = host.job >= 0 && jobs_[static_cast<size_t>(host.job)].state != State::kEnded;
+  if (!input.passed && !input.busy) host.named_by |= kFromPlugin;  // the agent's own check
   inform(input);
 }
 

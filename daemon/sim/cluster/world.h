@@ -55,6 +55,7 @@ class ClusterWorld {
     kSaved,
     kMended,     // by a person without an alert; serial: the incident
     kRestarted,  // by a person after an alert
+    kTruth,      // for an oracle
     kForgotten,  // ended, and no order since
     kVerdict,    // id: index of verdicts_
     kOrder,      // id: index of orders_
@@ -144,6 +145,7 @@ class ClusterWorld {
   void person_restarts(uint32_t job);
   void mend(Job& job, uint32_t incident);
   void count_hosts(ClusterInput& input) const;
+  void tell_truth(ClusterInput& input) const;
   const IncidentKind& kind_of(uint32_t incident) const { return incident_kinds()[incidents_[incident].kind]; }
 
   const ClusterParams p_;

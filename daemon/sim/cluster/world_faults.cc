@@ -59,6 +59,10 @@ void ClusterWorld::break_host(uint32_t incident) {
   if (kind_of(incident).onset != Onset::kSlow) return fail_job(job, incident);
   account(jobs_[job]);
   measure_slowness(jobs_[job]);
+  if (supervisor_.is_oracle()) {
+    jobs_[job].news_ns = now_;
+    at(now_, What::kTruth, job, jobs_[job].serial);
+  }
   at(now_ + of_seconds(p_.slow_s), What::kMeasured, id, host.serial << 8 | 1);
   at(now_ + of_seconds(p_.slow_notice_s), What::kDrained, id, host.serial);
 }
@@ -91,6 +95,7 @@ void ClusterWorld::fail_job(uint32_t id, uint32_t incident) {
     at(now_ + of_seconds(p_.hang_after_s), What::kSilent, id, job.serial);
   else
     state_verdict(id, incident, of_seconds(p_.*kind.delay_s));
+  if (supervisor_.is_oracle()) at(now_, What::kTruth, id, job.serial);
   Host& host = hosts_[incidents_[incident].host];
   if (host.fault != static_cast<int32_t>(incident)) return;
   if (kind.onset == Onset::kDown)
@@ -352,6 +357,17 @@ void ClusterWorld::mend(Job& job, uint32_t incident) {
     job.training.fall_back(job.cause, job.time);
     job.checkpoint.reset();
   }
+}
+
+void ClusterWorld::tell_truth(ClusterInput& input) const {
+  const Job& job = jobs_[input.job];
+  ClusterTruth& truth = input.truth;
+  for (uint32_t host = 0; host < hosts_.size(); ++host)
+    if (hosts_[host].fault >= 0 && hosts_[host].out == Out::kNot) truth.faulty.push_back(host);
+  if (job.outage && job.outage_until_ns > now_) truth.outage_ns = job.outage_until_ns - now_;
+  truth.older = job.checkpoint.has_value();
+  truth.person = job.program.has_value();
+  truth.slow = input.kind == ClusterInput::Kind::kTruth && job.state == State::kTraining;
 }
 
 void ClusterWorld::count_hosts(ClusterInput& input) const {

@@ -43,6 +43,28 @@ void isolate_n1(Cluster& k, const ScheduledJob& job = kJob) {
   k.all_done();
 }
 
+// Measured twice, with a third of the step.
+VerdictSeen slow_verdict(Diagnosis d) {
+  d.rule = "slow";
+  d.component = Component::kCpu;
+  d.symptom = Symptom::kSlowdown;
+  VerdictSeen in;
+  in.job = kJob;
+  in.diagnosis = std::move(d);
+  in.alive = true;
+  in.measured = 2;
+  in.step_share = 0.3;
+  return in;
+}
+
+JobMeans means_with(uint32_t eligible) {
+  JobMeans means;
+  means.job = kJob;
+  means.means.may_requeue = true;
+  means.eligible = eligible;
+  return means;
+}
+
 std::string op_on(const Cluster& k, const std::string& host) {
   const MachineRecord* m = k.c.machines().find(host);
   return m == nullptr ? "" : m->op;
@@ -399,7 +421,8 @@ BOOST_AUTO_TEST_CASE(waiting_for_resources_has_a_clock) {
   BOOST_TEST(k.state(kJob) == "held");
 }
 
-BOOST_AUTO_TEST_CASE(no_eligible_host_is_told) {
+// nomad#17563: the scheduler's queue waits, and starts the job when a host is back.
+BOOST_AUTO_TEST_CASE(too_few_hosts_wait_in_the_schedulers_queue) {
   Cluster k;
   k.start(kJob);
   JobMeans means;
@@ -408,9 +431,8 @@ BOOST_AUTO_TEST_CASE(no_eligible_host_is_told) {
   means.eligible = 2;
   k.give(means);
   k.verdict(kJob, gpu_lost("n1", k.now), false);
-  k.result(k.orders[0]);
-  BOOST_TEST(k.state(kJob) == "held");
-  BOOST_TEST(k.noted(NoteKind::kHeld, "no host or no whole checkpoint"));
+  same_lines(k.result(k.orders[0]), {"run-again 4711 -n1"});
+  BOOST_TEST(k.state(kJob) == "restart");
 }
 
 // An id that is used again is another job.
@@ -507,22 +529,147 @@ BOOST_AUTO_TEST_CASE(a_group_is_isolated_and_its_innocent_hosts_return) {
   same_lines(k.give(checked("n2", CheckAnswer::kPassed)), {"return n2"});
 }
 
-BOOST_AUTO_TEST_CASE(a_slow_host_is_isolated_at_the_second_checkpoint) {
+BOOST_AUTO_TEST_CASE(a_slow_host_is_isolated_at_the_next_checkpoint) {
   Cluster k;
   k.start(kJob);
-  Diagnosis d = gpu_lost("n1", k.now);
-  d.rule = "slow";
-  d.component = Component::kCpu;
-  d.symptom = Symptom::kSlowdown;
-  VerdictSeen in;
-  in.job = kJob;
-  in.diagnosis = d;
-  in.alive = true;
-  in.measured = 2;
-  in.step_share = 0.3;
-  same_lines(k.give(in), {});
-  same_lines(k.progress(kJob, 10, true), {});
+  same_lines(k.give(slow_verdict(gpu_lost("n1", k.now))), {});
+  same_lines(k.progress(kJob, 10), {});
   same_lines(k.progress(kJob, 20, true), {"end-tasks 4711"});
+  same_lines(k.all_done(), {"isolate n1", "run-again 4711 -n1", "verify 4711"});
+}
+
+// What a user could have written isolates nothing, but the user's own job may run elsewhere.
+BOOST_AUTO_TEST_CASE(a_slow_host_in_doubt_is_left_out_at_the_next_checkpoint) {
+  Cluster k;
+  k.start(kJob);
+  same_lines(k.give(slow_verdict(forged("n1", k.now))), {});
+  same_lines(k.progress(kJob, 20, true), {"end-tasks 4711"});
+  same_lines(k.all_done(), {"check n1", "run-again 4711 -n1", "verify 4711"});
+}
+
+BOOST_AUTO_TEST_CASE(a_slow_host_is_left_out_whatever_ends_the_attempt) {
+  Cluster k;
+  k.start(kJob);
+  k.give(slow_verdict(forged("n1", k.now)));
+  same_lines(k.verdict(kJob, gpu_lost("n2", k.now), false), {"isolate n2"});
+  same_lines(k.all_done(), {"run-again 4711 -n1 -n2", "verify 4711"});
+}
+
+BOOST_AUTO_TEST_CASE(a_slow_host_stays_where_the_restart_costs_more_or_hosts_are_too_few) {
+  Cluster k;
+  k.start(kJob);
+  k.give(means_with(3));
+  k.give(slow_verdict(forged("n1", k.now)));
+  same_lines(k.progress(kJob, 20, true), {});
+  k.give(means_with(4));
+  VerdictSeen little = slow_verdict(forged("n1", k.now));
+  little.step_share = 0.101;
+  k.now += kHour;
+  for (uint32_t i = 1; i < 20; ++i) {  // the next failure comes soon: 10 % of it are less than a start
+    k.verdict(job_named("4711", i - 1), gpu_lost(fmt::format("x{}", i), k.now), false);
+    k.all_done();
+    k.start(job_named("4711", i));
+    k.now += 5 * kMin;
+    k.progress(job_named("4711", i), 100 + i);
+  }
+  little.job = job_named("4711", 19);
+  k.give(little);
+  same_lines(k.progress(little.job, 200, true), {});
+}
+
+BOOST_AUTO_TEST_CASE(a_claim_of_a_user_ends_no_job_that_makes_progress) {
+  Cluster k;
+  k.start(kJob);
+  k.progress(kJob, 10);
+  same_lines(k.verdict(kJob, forged("n1", k.now), true), {});
+  BOOST_TEST(k.state(kJob) == "run");
+}
+
+BOOST_AUTO_TEST_CASE(a_host_in_doubt_is_isolated_when_its_check_fails_and_back_when_it_passes) {
+  for (const bool passes : {false, true}) {
+    Cluster k;
+    k.start(kJob);
+    same_lines(k.verdict(kJob, forged("n1", k.now), false), {"check n1", "run-again 4711 -n1"});
+    k.all_done();
+    const Lines then = k.give(checked("n1", passes ? CheckAnswer::kPassed : CheckAnswer::kFailed));
+    same_lines(then, passes ? Lines{} : Lines{"isolate n1"});
+    const Lines excluded = k.c.view(key_of(kJob))->excluded;
+    same_lines(excluded, passes ? Lines{} : Lines{"n1"});
+    if (!passes) k.all_done();
+    BOOST_TEST(op_on(k, "n1").empty() == passes);
+  }
+}
+
+// The hosts that this decision leaves out are no hosts of the next attempt.
+BOOST_AUTO_TEST_CASE(checks_come_first_where_the_decision_itself_leaves_too_few_hosts) {
+  for (const uint32_t eligible : {3u, 4u}) {
+    Cluster k;
+    k.start(kJob);
+    k.give(means_with(eligible));
+    const Lines orders = k.verdict(kJob, forged("n1", k.now), false);
+    same_lines(orders, eligible == 3 ? Lines{"check n1"} : Lines{"check n1", "run-again 4711 -n1"});
+    if (eligible != 3) continue;
+    same_lines(k.give(checked("n1", CheckAnswer::kPassed)), {});
+    same_lines(k.later(10 * kSecond), {"run-again 4711"});
+  }
+}
+
+BOOST_AUTO_TEST_CASE(exclusions_of_earlier_decisions_end_while_the_scheduler_waits_for_hosts) {
+  Cluster k;
+  k.start(kJob);
+  k.verdict(kJob, forged("n1", k.now), false);
+  k.all_done();
+  const ScheduledJob second = job_named("4711", 1);
+  k.start(second, {"n2", "n3", "n4"});
+  k.progress(second, 10);
+  same_lines(k.verdict(second, gpu_lost("n2", k.now), false), {"isolate n2"});
+  same_lines(k.result(k.orders[0]), {"run-again 4711 -n1 -n2"});
+  JobMeans waits = means_with(2);
+  waits.pending = true;
+  same_lines(k.give(waits), {});
+  k.now += 11 * kMin;
+  same_lines(k.give(waits), {"run-again 4711 -n2"});
+  k.now += 11 * kMin;
+  same_lines(k.give(waits), {});  // nothing is left that could end
+}
+
+// A person's quick return contradicts the isolation; a return after a repair does not.
+BOOST_AUTO_TEST_CASE(a_return_after_a_repair_is_no_veto) {
+  enum class Sign { kNone, kLate, kCheck, kBoot, kWord };
+  for (const Sign sign : {Sign::kNone, Sign::kLate, Sign::kCheck, Sign::kBoot, Sign::kWord}) {
+    ControllerOptions options = acting();
+    options.guard.stages.give_back = sign != Sign::kCheck;  // a person returns it after the check
+    Cluster k(options);
+    isolate_n1(k);
+    const std::string op = op_on(k, "n1");
+    k.now += sign == Sign::kLate ? 2 * kHour : kMin;
+    if (sign == Sign::kCheck) k.give(checked("n1", CheckAnswer::kPassed));
+    if (sign == Sign::kWord) {
+      same_lines(k.give(HostRepaired{"n1", "ann"}), {"return n1"});
+      k.all_done();
+      BOOST_TEST(k.stored_actions[op].undone_by == "");
+    }
+    HostSeen back = host_seen("n1", false, "", "ann");
+    if (sign == Sign::kBoot) back.boot_ns = k.now;
+    k.now += kMin;
+    k.give(back);
+    const ScheduledJob other = job_named("4712");
+    k.start(other);
+    const Lines then = k.verdict(other, gpu_lost("n1", k.now), false);
+    same_lines(then, sign == Sign::kNone ? Lines{"run-again 4712 -n1"} : Lines{"isolate n1"});
+  }
+}
+
+// The marks of lost decisions may still be on hosts.
+BOOST_AUTO_TEST_CASE(decisions_after_a_lost_ledger_have_numbers_that_no_earlier_one_had) {
+  Cluster k;
+  k.c.lost_ledger(k.now);
+  isolate_n1(k);
+  Cluster later;
+  later.c.lost_ledger(k.now + kMin);
+  isolate_n1(later);
+  BOOST_TEST(op_on(k, "n1") != op_on(later, "n1"));
+  BOOST_TEST(k.c.view(key_of(kJob))->decision == "d-122166801");
 }
 
 BOOST_AUTO_TEST_CASE(a_stage_that_is_off_does_nothing_and_the_others_do) {
@@ -552,12 +699,12 @@ BOOST_AUTO_TEST_CASE(without_inputs_nothing_happens) {
 BOOST_AUTO_TEST_CASE(an_exclusion_ends_with_the_return_of_the_host_or_after_a_day) {
   Cluster k;
   k.start(kJob);
-  same_lines(k.verdict(kJob, forged("n1", k.now), false), {"run-again 4711 -n1"});
+  same_lines(k.verdict(kJob, forged("n1", k.now), false), {"check n1", "run-again 4711 -n1"});
   k.all_done();
   k.start(job_named("4711", 1));
   k.progress(job_named("4711", 1), 10);
   k.now += 25 * kHour;
-  same_lines(k.verdict(job_named("4711", 1), forged("n2", k.now), false), {"run-again 4711 -n2"});
+  same_lines(k.verdict(job_named("4711", 1), forged("n2", k.now), false), {"check n2", "run-again 4711 -n2"});
   k.give(host_seen("n2", true, "", "admin"));
   k.give(host_seen("n2", false, "", "admin"));
   BOOST_TEST(k.c.view(key_of(kJob))->excluded.empty());
@@ -573,10 +720,11 @@ BOOST_AUTO_TEST_CASE(earlier_exclusions_end_where_hosts_are_too_few) {
   JobMeans means;
   means.job = kJob;
   means.means.may_requeue = true;
-  means.eligible = 2;
+  means.eligible = 3;
   k.give(means);
   k.now += kHour;
-  same_lines(k.verdict(job_named("4711", 1), forged("n2", k.now), false), {"run-again 4711 -n2"});
+  same_lines(k.verdict(job_named("4711", 1), gpu_lost("n2", k.now), false), {"isolate n2"});
+  same_lines(k.result(k.orders[0]), {"run-again 4711 -n2"});
 }
 
 BOOST_AUTO_TEST_CASE(a_hang_with_a_weak_suspicion_is_ended_at_the_limit) {

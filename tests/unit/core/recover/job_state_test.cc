@@ -17,13 +17,13 @@ using namespace culprit::recover;
 
 namespace {
 
-constexpr uint32_t kFactBits = 14;
+constexpr uint32_t kFactBits = 15;
 
 Facts facts_from(uint32_t bits, Permit permit, Symptom symptom) {
   Facts f;
-  bool* const flags[kFactBits] = {&f.stalled, &f.ends_job,  &f.sure,        &f.isolates,    &f.checks,
-                                  &f.again,   &f.placeable, &f.waiting,     &f.alive,       &f.runs,
-                                  &f.pending, &f.patient,   &f.may_restart, &f.breaker_open};
+  bool* const flags[kFactBits] = {&f.stalled, &f.ends_job,  &f.sure,        &f.isolates,     &f.checks,
+                                  &f.again,   &f.placeable, &f.waiting,     &f.alive,        &f.runs,
+                                  &f.pending, &f.patient,   &f.may_restart, &f.breaker_open, &f.frees};
   for (uint32_t i = 0; i < kFactBits; ++i) *flags[i] = (bits >> i & 1) != 0;
   f.permit = permit;
   f.symptom = symptom;
@@ -106,7 +106,8 @@ BOOST_AUTO_TEST_CASE(every_limited_state_is_left_at_its_limit) {
   Broken broken;
   for_all_facts([&](const Facts& f) {
     for (const JobState s : {kSuspect, kStop, kCheck, kIsolate, kPlace, kRestart, kVerify}) {
-      const bool waits = (s == kPlace && f.waiting) || (s == kRestart && f.pending && f.patient && !f.runs);
+      const bool pends = f.pending && f.patient && !f.runs && !(f.frees && f.permit == Permit::kGranted);
+      const bool waits = (s == kPlace && f.waiting) || (s == kRestart && pends);
       const Transition t = next(s, JobEvidence::kLimit, f);
       if ((t.next == s) != waits) broken.add(s, JobEvidence::kLimit, "stays");
     }

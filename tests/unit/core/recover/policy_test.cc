@@ -91,11 +91,32 @@ BOOST_AUTO_TEST_CASE(thresholds_of_the_policy) {
   suspected.suspected_lately = 1;
   BOOST_TEST(shown(treat(fault_of(kHostNetwork, {"n1"}), suspected, 0, {})) == "isolate n1, elsewhere");
 
-  Past third = in_cluster();
+  Past third = in_cluster(100);
   third.cause_hosts = 2;
   const Treatment held_back = treat(fault_of(kDevice, {"n1"}), third, 0, {});
   BOOST_TEST(shown(held_back) == "exclude n1, elsewhere");
   BOOST_TEST(held_back.not_isolated.find("2 other hosts") != std::string::npos);
+  third.cluster_hosts = 1200;  // three of so many hosts have one fault by chance
+  BOOST_TEST(shown(treat(fault_of(kDevice, {"n1"}), third, 0, {})) == "isolate n1, elsewhere");
+  third.cause_hosts = 11;
+  BOOST_TEST(shown(treat(fault_of(kDevice, {"n1"}), third, 0, {})) == "exclude n1, elsewhere");
+
+  // Without hosts to spare, checks come before what is in doubt.
+  Past scarce = in_cluster();
+  scarce.lacks_hosts = scarce.may_check = true;
+  BOOST_TEST(shown(treat(weak, scarce, 0, {})) == "check n1, same");
+  BOOST_TEST(shown(treat(fault_of(kDevice, {"n1"}), scarce, 0, {})) == "isolate n1, elsewhere");
+  BOOST_TEST(shown(treat(fault_of(kHangInGroup, {"n1", "n2"}), scarce, 0, {})) == "check n1 n2, same");
+  scarce.may_check = false;
+  BOOST_TEST(shown(treat(weak, scarce, 0, {})) == "exclude n1, elsewhere");
+
+  // The network's first failure: an idle host takes the place while a check looks.
+  Past idle = in_cluster();
+  BOOST_TEST(shown(treat(fault_of(kHostNetwork, {"n1"}), idle, 0, {})) == "suspect n1, same");
+  idle.spares = idle.may_check = true;
+  BOOST_TEST(shown(treat(fault_of(kHostNetwork, {"n1"}), idle, 0, {})) == "exclude n1, elsewhere");
+  idle.lacks_hosts = true;
+  BOOST_TEST(shown(treat(fault_of(kHostNetwork, {"n1"}), idle, 0, {})) == "suspect n1, same");
 
   Case slow = fault_of(kSlowHost, {"n1"});
   slow.measured = 2;
