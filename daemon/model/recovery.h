@@ -41,6 +41,9 @@ struct ActionOrder {
   std::string reason;                 // one sentence without a full stop
   // kIsolate and kReturn: UUID or PCI address of one GPU of the host; empty: the whole host.
   std::string device = {};
+  // When it was reserved, of an order that is given once more: its first steps may be done. kNoTime: the
+  // first time.
+  TimeNs repeats_ns = kNoTime;
 };
 
 enum class ActionState : uint8_t {

@@ -27,7 +27,8 @@ struct SeenJob {
   std::string word;    // the scheduler's: "NODE_FAIL"
   std::string reason;  // why it is pending: "Resources"
   uint32_t uid = 0, nodes = 0;
-  bool may_requeue = false;  // the scheduler can start it again
+  bool may_requeue = false;    // the scheduler can start it again
+  bool requeued_held = false;  // kHeld by a requeue, not by a hold
   std::string partition;
   std::vector<std::string> hosts;
 

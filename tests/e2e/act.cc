@@ -1,7 +1,7 @@
 // act SCHEDULER [NAME=VALUE...]: carries out the orders on standard input, one line of JSON each, and prints
 // one line of JSON for each result, in order. tests/e2e drives real schedulers with it.
 //
-//   act slurm conf=FILE [scontrol=PATH squeue=PATH command_ms=N start_ms=N observe=1]
+//   act slurm conf=FILE [scontrol=PATH squeue=PATH command_ms=N start_ms=N away_ms=N observe=1]
 //   act kubernetes server=URL [ca=FILE token=FILE no_execute=1 observe=1 start_ms=N]
 //   act exec WORD...
 //   act lease server=URL holder=NAME [ca=FILE token=FILE duration_ms=N]     takes or renews the lease, once
@@ -42,6 +42,7 @@ ActionOrder parse_order(const nlohmann::json& json) {
   out.job.uid = json.value("uid", "");
   if (json.contains("submit_ns")) out.job.submit_ns = json["submit_ns"].get<TimeNs>();
   out.job.restarts = json.value("restarts", 0u);
+  if (json.contains("repeats_ns")) out.repeats_ns = json["repeats_ns"].get<TimeNs>();
   out.excluded = json.value("excluded", std::vector<std::string>());
   out.code = json.value("code", "XID79");
   out.reason = json.value("reason", "GPU 3 fell off the bus");
@@ -105,7 +106,7 @@ std::unique_ptr<Backend> backend_of(const std::string& name, Options options,
     if (options.contains("scontrol")) out.scontrol = options["scontrol"];
     if (options.contains("squeue")) out.squeue = options["squeue"];
     out.observe = options.contains("observe");
-    ms("command_ms", out.command_ns), ms("start_ms", out.start_ns);
+    ms("command_ms", out.command_ns), ms("start_ms", out.start_ns), ms("away_ms", out.away_ns);
     return std::make_unique<slurm::SlurmBackend>(std::move(out));
   }
   if (name == "kubernetes") {

@@ -181,11 +181,30 @@ def slurm_run_again_that_was_interrupted_goes_on(context: Context) -> str:
                "it is held")
     held = cluster.act(order)[0]
     need(held["state"] == "superseded", f"held by whom is not known: {held}")
-    cluster.run("scontrol", "update", f"JobId={job}", "ExcNodeList=n1")
-    row = cluster.act(order)[0]  # as after a crash behind the exclusion
+    # The ledger has the order from before the requeue: the hold is ours.
+    again = {**order, "repeats_ns": order["submit_ns"]}
+    row = cluster.act(again)[0]
     need(row["state"] == "done" and row["hosts"] == ["n2"], f"{row}")
-    return f"held with our exclusion: runs {row['seconds']:.2f} s after the second try; held otherwise: " \
-           "left alone"
+    # Killed at once behind the requeue of a job whose task ignores SIGTERM: it is still completing.
+    other = cluster.submit(STUBBORN, "-N1", "-o", "/dev/null")
+    order = cluster.order(other, excluded=["n3"])
+    wait_until(lambda: len(cluster.tasks()) >= 2, 60, "a script and a task run")
+    cluster.run("scontrol", "requeuehold", other)
+    cluster.end_tasks()
+    late = cluster.act({**order, "repeats_ns": order["submit_ns"]})[0]
+    need(late["state"] == "done" and late["restarts"] == 1, f"{late}")
+    # A person holds it after all: theirs.
+    cluster.run("scancel", job)
+    third = cluster.submit("#!/bin/bash\nsleep 300\n", "-N1", "-o", "/dev/null")
+    order = cluster.order(third, excluded=["n3"])
+    cluster.run("scontrol", "requeue", third)
+    wait_until(lambda: cluster.run("squeue", "-h", "-j", third, "-o", "%T").strip() == "PENDING", 60,
+               "it waits")
+    cluster.run("scontrol", "hold", third)
+    theirs = cluster.act({**order, "repeats_ns": order["submit_ns"]})[0]
+    need(theirs["state"] == "superseded" and "Held" in theirs["detail"], f"{theirs}")
+    return f"held by our requeue: runs {row['seconds']:.2f} s after the second try; still completing: " \
+           f"{late['seconds']:.2f} s; held by a person: left alone"
 
 
 @case
@@ -196,7 +215,7 @@ def slurm_without_an_answer_is_told_within_its_bound(context: Context) -> str:
     drain, verify = {"kind": "isolate", "target": "n1"}, {**order, "kind": "verify", "excluded": []}
     controller = cluster.slurm.processes[0]
     controller.send_signal(signal.SIGSTOP)
-    slow = cluster.act(drain, order, verify, command_ms=2000)
+    slow = cluster.act(drain, order, verify, command_ms=2000, away_ms=1000)
     controller.send_signal(signal.SIGCONT)
     need([row["state"] for row in slow] == ["failed"] * 3, f"{slow}")
     need(max(row["seconds"] for row in slow) < 4, f"{slow}")
@@ -204,7 +223,7 @@ def slurm_without_an_answer_is_told_within_its_bound(context: Context) -> str:
     need("DRAIN" not in cluster.node("n1"), "drained although the answer was no")
     controller.kill()
     controller.wait()
-    away = cluster.act(drain, order, verify, command_ms=8000)
+    away = cluster.act(drain, order, verify, command_ms=8000, away_ms=1000)
     need([row["state"] for row in away] == ["failed"] * 3, f"{away}")
     cluster.slurm.processes[0] = cluster.slurm.start("slurmctld", "-D", "-f", cluster.slurm.env["SLURM_CONF"])
     cluster.verified(verify, "slurmctld is back, and the job runs")

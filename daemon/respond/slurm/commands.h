@@ -46,6 +46,9 @@ struct JobState {
   std::string reason;  // why it is pending
 };
 
+// Why a job is pending after `scontrol requeuehold`; a hold of a pending job is JobHeldUser or JobHeldAdmin.
+constexpr std::string_view kRequeuedHeld = "job requeued in held state";
+
 // Parse one line of `scontrol -o show node` and of kJobFormat.
 SlurmResult<NodeState> parse_node(std::string_view text, std::string_view name);
 SlurmResult<JobState> parse_job(std::string_view text, std::string_view id);
@@ -62,6 +65,8 @@ struct SlurmOptions {
   TimeNs round_ns = 100 * kNsPerMs;
   // After a write that gave no answer, it may still be on its way.
   TimeNs settle_ns = 2 * kNsPerSecond;
+  // An order waits so long for slurmctld to answer (it restarts, or fails over), and asks each away_round_ns.
+  TimeNs away_ns = 300 * kNsPerSecond, away_round_ns = kNsPerSecond;
   bool observe = false;  // read and check alone; the result says what would be done
   ProgramRunner run = io::run_program;
 };

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "respond/order.h"
@@ -19,6 +20,8 @@ bool is_one_of(std::string_view state, std::initializer_list<std::string_view> s
 bool is_pending(const JobState& job) {
   return is_one_of(job.state, {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD"});
 }
+
+bool is_held(const JobState& job) { return job.reason.starts_with("JobHeld") || job.reason == kRequeuedHeld; }
 
 std::string describe_job(const JobState& job) {
   std::string out = fmt::format("job {}: {}", job.job.id, job.state);
@@ -46,16 +49,13 @@ std::optional<ActionResult> JobSteps::refuse(const JobState& job) {
   return std::nullopt;
 }
 
-bool JobSteps::is_interrupted(const JobState& job) {
-  if (job.state != "PENDING" || job.job.restarts != order_.job.restarts + 1 || order_.excluded.empty())
-    return false;
-  if (job.reason.find("held") == std::string::npos && job.reason.find("Held") == std::string::npos)
-    return false;
-  const auto list = commands_.excluded(job.job.id);
-  const auto hosts = list ? commands_.expand(*list) : SlurmResult<std::vector<std::string>>{};
-  return hosts && std::ranges::all_of(order_.excluded, [&](const std::string& host) {
-           return std::ranges::find(*hosts, host) != hosts->end();
-         });
+// A person's hold of the job is theirs; a hold by requeue is ours, since the ledger has this order.
+bool JobSteps::is_half_done(const JobState& job) const {
+  if (order_.repeats_ns == kNoTime || job.job.restarts != order_.job.restarts + 1) return false;
+  if (job.state == "COMPLETING") return true;
+  // The time of submission is in whole seconds.
+  return is_pending(job) && !job.reason.starts_with("JobHeld") &&
+         job.job.submit_ns + kNsPerSecond > order_.repeats_ns;
 }
 
 // Slurm refuses the whole list for one unknown name, when the job is held already.
@@ -72,29 +72,48 @@ ActionResult JobSteps::give_up(ActionState state, std::string why) {
                                                      : "the job may be held: " + released.error().text)));
 }
 
-std::optional<ActionResult> JobSteps::wait_for_end(const ScheduledJob& before) {
-  const TimeNs until = pace_.now() + options_.tasks_end_ns;
+// What a state of the job means after the requeue; nothing: it is to be waited for.
+std::optional<ActionResult> JobSteps::requeued_or_not(const JobState& job, bool& requeued) {
+  requeued = job.job.restarts == order_.job.restarts + 1;
+  if (job.state == "CANCELLED") return result(ActionState::kSuperseded, describe_job(job));
+  const bool untouched = job.job.submit_ns == order_.job.submit_ns && job.job.restarts == order_.job.restarts;
+  if (!untouched && !requeued) return result(ActionState::kSuperseded, another_job(job));
+  if (requeued && job.state == "RUNNING" && job.job.submit_ns != order_.job.submit_ns)
+    return result(ActionState::kSuperseded, fmt::format("released by others, {}", describe_job(job)));
+  return std::nullopt;
+}
+
+std::optional<ActionResult> JobSteps::requeue(bool done) {
+  TimeNs until = pace_.now() + options_.tasks_end_ns;
+  const TimeNs latest = until + options_.away_ns;
   std::string last = "no answer";
-  bool requeued = false;
+  bool requeued = done, arrived = done, write = !done, again = false;
   while (true) {
-    if (const auto job = commands_.job(before.id)) {
-      last = describe_job(*job);
-      requeued = job->job.restarts == before.restarts + 1;
-      if (requeued && job->state == "PENDING") {
-        current_ = job->job;
+    if (std::exchange(write, false)) {
+      const auto written = commands_.write({"requeuehold", order_.job.id});
+      arrived = written || written.error().kind != SlurmError::Kind::kNoAnswer;
+      // A repetition is refused where the first one did arrive.
+      if (!std::exchange(again, true) && !written && arrived) return unchanged(written.error());
+    }
+    const TimeNs asked_ns = pace_.now();
+    bool silent = false;
+    if (const auto now = read_job()) {
+      last = describe_job(*now);
+      if (auto out = requeued_or_not(*now, requeued)) return out;
+      write = !requeued && !arrived;
+      if (requeued && now->state == "PENDING") {
+        current_ = now->job;
         return std::nullopt;
       }
-      if (job->state == "CANCELLED") return result(ActionState::kSuperseded, last);
-      const bool untouched = job->job == before;
-      if (!untouched && !requeued) return result(ActionState::kSuperseded, another_job(*job));
-      if (requeued && job->state == "RUNNING" && job->job.submit_ns != before.submit_ns)
-        return result(ActionState::kSuperseded, fmt::format("released by others, {}", last));
-    } else if (job.error().kind == SlurmError::Kind::kNotFound) {
-      return result(ActionState::kSuperseded, job.error().text);
+    } else if (now.error().kind == SlurmError::Kind::kNotFound) {
+      return result(ActionState::kSuperseded, now.error().text);
     } else {
-      last = job.error().text;
+      last = now.error().text;
+      silent = true;
     }
-    const bool goes_on = pace_.pause(options_.round_ns);
+    const bool goes_on = pace_.pause(write ? options_.settle_ns : options_.round_ns);
+    // The time in which slurmctld is away is not the job's.
+    if (silent) until = std::min(latest, until + (pace_.now() - asked_ns));
     if (goes_on && pace_.now() < until) continue;
     const std::string why = goes_on ? fmt::format("its tasks did not end within {}, {}",
                                                   format_duration(options_.tasks_end_ns), last)
@@ -107,8 +126,7 @@ std::optional<ActionResult> JobSteps::exclude() {
   if (order_.excluded.empty()) return std::nullopt;
   std::string why;
   for (int i = 0; i < kExcludeTries; ++i) {
-    if (i > 0 && !pace_.pause(options_.round_ns)) break;
-    const auto own = commands_.excluded(order_.job.id);
+    const auto own = when_answered([this] { return commands_.excluded(order_.job.id); });
     const auto hosts = own ? commands_.expand(*own) : tl::unexpected(own.error());
     if (!hosts) {
       why = hosts.error().text;
@@ -120,6 +138,7 @@ std::optional<ActionResult> JobSteps::exclude() {
     if (merged == *own) return std::nullopt;  // read back
     const auto written = commands_.write({"update", "JobId=" + order_.job.id, "ExcNodeList=" + merged});
     why = written ? "Slurm accepted the excluded nodes, but does not show them" : written.error().text;
+    if (!written && !pace_.pause(options_.round_ns)) break;
   }
   return give_up(ActionState::kAmbiguous, fmt::format("the nodes are not excluded: {}", why));
 }
@@ -143,57 +162,55 @@ ActionResult JobSteps::running(const JobState& job) {
 }
 
 ActionResult JobSteps::release_and_start() {
-  const auto before = commands_.job(order_.job.id);
-  if (before && !(before->job == current_)) return result(ActionState::kSuperseded, another_job(*before));
-  const auto released = commands_.write({"release", order_.job.id});
-  if (!released && released.error().kind != SlurmError::Kind::kNoAnswer)
-    return result(ActionState::kAmbiguous, fmt::format("the job is held: {}", released.error().text));
-  const TimeNs until = pace_.now() + options_.start_ns;
-  SlurmResult<JobState> job = tl::unexpected(SlurmError{});
-  bool goes_on = true;
+  auto now = when_answered([this] { return read_job(); });
+  if (now && !(now->job == current_)) return result(ActionState::kSuperseded, another_job(*now));
+  TimeNs until = pace_.now() + options_.start_ns;
+  const TimeNs latest = until + options_.away_ns;
+  bool release = !now || now->reason == kRequeuedHeld, goes_on = true;
   do {
+    if (release) {
+      const auto released = commands_.write({"release", order_.job.id});
+      if (!released && released.error().kind != SlurmError::Kind::kNoAnswer)
+        return result(ActionState::kAmbiguous, fmt::format("the job is held: {}", released.error().text));
+    }
     // A requeued job waits two minutes otherwise. It is refused once the job runs.
+    const TimeNs asked_ns = pace_.now();
     (void)commands_.write({"update", "JobId=" + order_.job.id, "StartTime=now"});
-    job = commands_.job(order_.job.id);
-    if (!job && job.error().kind == SlurmError::Kind::kNotFound)
-      return result(ActionState::kSuperseded, job.error().text);
-    if (job && !(job->job == current_)) return result(ActionState::kSuperseded, another_job(*job));
-    if (job && job->state == "CANCELLED") return result(ActionState::kSuperseded, describe_job(*job));
-    if (job && !is_pending(*job)) return running(*job);
+    now = read_job();
+    if (!now && now.error().kind == SlurmError::Kind::kNotFound)
+      return result(ActionState::kSuperseded, now.error().text);
+    if (now && !(now->job == current_)) return result(ActionState::kSuperseded, another_job(*now));
+    if (now && now->state == "CANCELLED") return result(ActionState::kSuperseded, describe_job(*now));
+    if (now && !is_pending(*now)) return running(*now);
+    release = now && now->reason == kRequeuedHeld;  // never a hold by a person
     goes_on = pace_.pause(options_.round_ns);
+    if (!now) until = std::min(latest, until + (pace_.now() - asked_ns));
   } while (goes_on && pace_.now() < until);
-  if (!job) return result(ActionState::kAmbiguous, fmt::format("released; {}", job.error().text));
-  const bool held =
-      job->reason.find("Held") != std::string::npos || job->reason.find("held") != std::string::npos;
-  ActionResult out = result(held ? ActionState::kAmbiguous : ActionState::kDone, describe_job(*job));
-  out.job = job->job;
+  if (!now) return result(ActionState::kAmbiguous, fmt::format("released; {}", now.error().text));
+  ActionResult out = result(is_held(*now) ? ActionState::kAmbiguous : ActionState::kDone, describe_job(*now));
+  out.job = now->job;
   return out;
 }
 
 ActionResult JobSteps::run_again() {
-  const auto job = commands_.job(order_.job.id);
-  if (!job && job.error().kind == SlurmError::Kind::kNotFound)
-    return result(ActionState::kSuperseded, job.error().text);
-  if (!job) return unchanged(job.error());
-  const bool interrupted = is_interrupted(*job);
-  if (!interrupted)
-    if (auto no = refuse(*job)) return *no;
-  if (auto no = check_excluded()) return *no;
+  const auto now = when_answered([this] { return read_job(); });
+  if (!now && now.error().kind == SlurmError::Kind::kNotFound)
+    return result(ActionState::kSuperseded, now.error().text);
+  if (!now) return unchanged(now.error());
+  const bool half_done = is_half_done(*now);
+  if (!half_done)
+    if (auto no = refuse(*now)) return *no;
+  if (auto no = half_done ? std::nullopt : check_excluded()) return *no;
   if (options_.observe)
     return result(ActionState::kDone, one_line(fmt::format("observe: would run job {} again without {}",
-                                                           job->job.id, fmt::join(order_.excluded, ", "))));
-  current_ = job->job;
-  if (!interrupted) {
-    const auto written = commands_.write({"requeuehold", order_.job.id});
-    if (!written && written.error().kind != SlurmError::Kind::kNoAnswer) return unchanged(written.error());
-    if (auto no = wait_for_end(job->job)) return *no;
-  }
+                                                           now->job.id, fmt::join(order_.excluded, ", "))));
+  if (auto no = requeue(half_done)) return *no;
   if (auto no = exclude()) return *no;
   return release_and_start();
 }
 
 ActionResult JobSteps::verify() {
-  const auto job = commands_.job(order_.job.id);
+  const auto job = when_answered([this] { return read_job(); });
   if (!job)
     return result(
         job.error().kind == SlurmError::Kind::kNotFound ? ActionState::kSuperseded : ActionState::kFailed,

@@ -13,7 +13,7 @@
 namespace culprit::respond::slurm {
 namespace {
 
-constexpr size_t kJobsMost = 20'000, kNodesMost = 20'000, kListsMost = 4096;
+constexpr size_t kJobsMost = 20'000, kNodesMost = 20'000;
 constexpr size_t kLineColumns = 10;
 
 using State = SeenJob::State;
@@ -86,6 +86,7 @@ SlurmResult<SeenJob> parse_job_line(std::string_view line, std::string& host_lis
   host_list = columns[8];
   out.reason = one_line(columns[9]);
   if (out.state == State::kPending && is_held_reason(out.reason)) out.state = State::kHeld;
+  out.requeued_held = out.state == State::kHeld && out.reason == kRequeuedHeld;
   return out;
 }
 
@@ -107,11 +108,11 @@ SlurmResult<SeenHost> parse_node_line(std::string_view line) {
 }
 
 Result<const std::vector<std::string>*> SlurmLook::expand(const Commands& commands, const std::string& list) {
-  const auto known = lists_.find(list);
-  if (known != lists_.end()) return &known->second;
+  if (const auto known = lists_.find(list); known != lists_.end()) return &known->second;
+  if (auto before = last_lists_.extract(list); !before.empty())
+    return &lists_.insert(std::move(before)).position->second;
   auto hosts = commands.expand(list);
   if (!hosts) return fail(ErrorCode::kIo, hosts.error().text);
-  if (lists_.size() >= kListsMost) lists_.clear();
   return &lists_.emplace(list, std::move(*hosts)).first->second;
 }
 
@@ -122,6 +123,7 @@ Result<SchedulerView> SlurmLook::look() {
   const auto nodes = commands.node_lines();
   if (!nodes) return fail(ErrorCode::kIo, nodes.error().text);
   SchedulerView out;
+  last_lists_ = std::exchange(lists_, {});
   for (const std::string_view line : split(*jobs, '\n')) {
     if (trim(line).empty()) continue;
     std::string list;

@@ -25,7 +25,8 @@ class SlurmLook {
 
   const SlurmOptions options_;
   const Pace& pace_;
-  std::map<std::string, std::vector<std::string>> lists_;  // host list -> hosts; bounded
+  // Host list -> hosts, of this view and of the last; bounded by the jobs.
+  std::map<std::string, std::vector<std::string>> lists_, last_lists_;
 };
 
 // One line of each command; for tests.

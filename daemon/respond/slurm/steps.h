@@ -1,6 +1,8 @@
 // The steps of one order at Slurm; see backend.h. One use each.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,16 @@ class Steps {
   ActionResult result(ActionState state, std::string detail) const;
   // Of an error before anything was written.
   ActionResult unchanged(const SlurmError& error) const;
+  // Reads until slurmctld answers, for away_ns at most.
+  template <class Read>
+  auto when_answered(const Read& read) const {
+    const TimeNs until = pace_.now() + options_.away_ns;
+    auto out = read();
+    while (!out && out.error().kind == SlurmError::Kind::kNoAnswer && pace_.now() < until &&
+           pace_.pause(options_.away_round_ns))
+      out = read();
+    return out;
+  }
 
   const ActionOrder& order_;
   const SlurmOptions& options_;
@@ -35,9 +47,14 @@ class NodeSteps : Steps {
   ActionResult give_back();
 
  private:
-  // After a write without an answer: whether it arrived.
-  SlurmResult<NodeState> read_back(const SlurmResult<void>& written);
+  SlurmResult<NodeState> node() const;
   ActionResult isolated_or_not(const NodeState& now, const SlurmResult<void>& written) const;
+  ActionResult returned_or_not(const NodeState& now, const SlurmResult<void>& written) const;
+  std::optional<ActionResult> refuse_return(const NodeState& now) const;
+  // Reads and writes until `settled` takes the state for a result: slurmctld may give no answer to a write.
+  // Its second argument is the last write; null: none yet.
+  using Settled = std::function<std::optional<ActionResult>(const NodeState&, const SlurmResult<void>*)>;
+  ActionResult write_node(const std::vector<std::string>& words, const Settled& settled) const;
 };
 
 // kRunAgain and kVerify.
@@ -49,10 +66,13 @@ class JobSteps : Steps {
 
  private:
   std::optional<ActionResult> refuse(const JobState& job);
-  // Held after an interrupted run of this order, with its hosts excluded.
-  bool is_interrupted(const JobState& job);
+  // This order requeued the job and was interrupted, by a crash or while slurmctld was away.
+  bool is_half_done(const JobState& job) const;
   std::optional<ActionResult> check_excluded() const;
-  std::optional<ActionResult> wait_for_end(const ScheduledJob& before);
+  SlurmResult<JobState> read_job() const { return commands_.job(order_.job.id); }
+  // Requeues the job held, unless that is done, and waits until it is pending.
+  std::optional<ActionResult> requeue(bool done);
+  std::optional<ActionResult> requeued_or_not(const JobState& job, bool& requeued);
   std::optional<ActionResult> exclude();
   ActionResult release_and_start();
   ActionResult running(const JobState& job);

@@ -86,8 +86,8 @@ FakeSlurm slurm_with_job() {
   out.answers["scontrol -o show node"] = {answered(node_line("IDLE"))};
   out.answers["squeue -h -j 7 -t all -O"] = {answered(job_line("FAILED")),
                                              answered(job_line("COMPLETING", 1)),
-                                             answered(job_line("PENDING", 1, "", "held")),
-                                             answered(job_line("PENDING", 1, "", "held")),
+                                             answered(job_line("PENDING", 1, "", std::string(kRequeuedHeld))),
+                                             answered(job_line("PENDING", 1, "", std::string(kRequeuedHeld))),
                                              answered(job_line("PENDING", 1)),
                                              answered(job_line("RUNNING", 1, "n[2-3]"))};
   out.answers["squeue -h -j 7 -t all -o"] = {answered("n9\n"), answered("n[1,9]\n")};
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(a_drain_is_read_back_and_what_is_read_counts) {
       {answered(""), "IDLE+DRAIN", "fan 3", ActionState::kSuperseded},  // an administrator was faster
       {answered(""), "IDLE", "", ActionState::kAmbiguous},
       {silent(), "IDLE+DRAIN", kOurs, ActionState::kDone},
-      {silent(), "IDLE", "", ActionState::kAmbiguous},
+      {silent(), "IDLE", "", ActionState::kAmbiguous},  // three times
       {refused("slurm_update error: Invalid user id"), "IDLE", "", ActionState::kFailed},
       {refused("slurm_update error: Unable to contact slurm controller (connect failure)"), "IDLE", "",
        ActionState::kAmbiguous},
@@ -274,6 +274,60 @@ BOOST_AUTO_TEST_CASE(tasks_that_do_not_end_and_a_daemon_that_stops_release_the_j
     BOOST_TEST(fake.writes.back() == "release 7");
     BOOST_TEST(fake.pace.paused_ns <= 46 * kNsPerSecond);
   }
+}
+
+// After a crash, or while slurmctld was away: by the state in which the job is found.
+BOOST_AUTO_TEST_CASE(an_order_that_was_interrupted_goes_on_where_it_ended) {
+  const std::string held(kRequeuedHeld);
+  const std::tuple<std::string, const char*, size_t> rows[] = {
+      {job_line("FAILED"), "requeuehold 7", 5},
+      {job_line("COMPLETING", 1, "n1", held), "update JobId=7 ExcNodeList=n9,n1", 4},
+      {job_line("PENDING", 1, "", held), "update JobId=7 ExcNodeList=n9,n1", 4},
+      {job_line("PENDING", 1, "", "BeginTime"), "update JobId=7 ExcNodeList=n9,n1", 2},  // released already
+  };
+  for (const auto& [line, first, writes] : rows) {
+    FakeSlurm fake = slurm_with_job();
+    auto& answers = fake.answers["squeue -h -j 7 -t all -O"];
+    answers.front() = answered(line);
+    if (line.find("BeginTime") != line.npos)
+      answers = {answered(line), answered(line), answered(line), answered(job_line("RUNNING", 1, "n[2-3]"))};
+    ActionOrder order = order_for_job(OrderKind::kRunAgain);
+    order.repeats_ns = 1'795'978'599 * kNsPerSecond + 5;
+    const ActionResult result = fake.carry_out(order);
+    BOOST_TEST((result.state == ActionState::kDone), line + ": " + result.detail);
+    BOOST_REQUIRE(!fake.writes.empty());
+    BOOST_TEST(fake.writes.front() == first);
+    BOOST_TEST(fake.writes.size() == writes, line);
+  }
+  for (const std::string& other : {job_line("PENDING", 1, "", "JobHeldUser"), job_line("RUNNING", 1, "n1"),
+                                   job_line("PENDING", 2, "", held)}) {
+    FakeSlurm fake = slurm_with_job();
+    fake.answers["squeue -h -j 7 -t all -O"] = {answered(other)};
+    ActionOrder order = order_for_job(OrderKind::kRunAgain);
+    order.repeats_ns = 1'795'978'599 * kNsPerSecond + 5;
+    BOOST_TEST((fake.carry_out(order).state == ActionState::kSuperseded), other);
+    BOOST_TEST(fake.writes.empty());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_order_waits_for_a_slurmctld_that_is_away) {
+  FakeSlurm fake = slurm_with_job();
+  auto& answers = fake.answers["squeue -h -j 7 -t all -O"];
+  for (int i = 0; i < 60; ++i) answers.push_front(silent());  // before the order
+  // The requeue is not answered, slurmctld is away for a minute more, and the requeue never arrived.
+  answers.insert(answers.begin() + 61, 600, silent());
+  answers.insert(answers.begin() + 661, answered(job_line("FAILED")));
+  fake.answers["scontrol requeuehold"] = {silent(), answered("")};
+  const ActionResult result = fake.carry_out(order_for_job(OrderKind::kRunAgain));
+  BOOST_TEST((result.state == ActionState::kDone), result.detail);
+  BOOST_TEST(std::ranges::count(fake.writes, "requeuehold 7") >= 2);
+  FakeSlurm drain;
+  drain.answers["scontrol -o show node n1"] = {answered(node_line("IDLE")), silent(), silent(),
+                                               answered(node_line("IDLE")),
+                                               answered(node_line("IDLE+DRAIN", kOurs))};
+  drain.answers["scontrol update"] = {silent(), answered("")};
+  BOOST_TEST((drain.carry_out(order_for(OrderKind::kIsolate)).state == ActionState::kDone));
+  BOOST_TEST(drain.writes.size() == 2U);
 }
 
 BOOST_AUTO_TEST_CASE(a_job_that_waits_for_resources_is_reported_as_pending) {
