@@ -31,22 +31,32 @@ struct SeenJob {
   bool requeued_held = false;  // kHeld by a requeue, not by a hold
   std::string partition;
   std::vector<std::string> hosts;
+  // Who may speak for the job by its data.
+  enum class Owner : uint8_t {
+    kUser,     // the user `uid`
+    kUnknown,  // the scheduler has no users: only what no user can write counts
+    kNamed,    // the id is the collector's own id of the job: all of its data
+  } owner = Owner::kUser;
+  std::vector<std::string> aliases = {};  // other names under which agents may know it
 
   bool has_ended() const { return state > State::kEnding; }
 };
 
 struct SeenHost {
   std::string host;
-  bool out = false;   // takes no new work
-  bool idle = false;  // up, and without work
-  std::string op;     // mark of our order; empty: none
-  std::string by;     // who took it out: "root"; empty: unknown
-  std::vector<std::string> partitions;
+  bool out = false;                     // takes no new work
+  bool idle = false;                    // up, and without work
+  std::string op;                       // mark of our order; empty: none
+  std::string by;                       // who took it out: "root"; empty: unknown
+  std::vector<std::string> partitions;  // none: of all
 };
 
 struct SchedulerView {
   std::vector<SeenJob> jobs;
   std::vector<SeenHost> hosts;
+  // When the reading of the hosts began, if it was before that of the view.
+  TimeNs hosts_read_ns = kNoTime;
+  bool hosts_known = true;  // false: there is no list of hosts, and any may run any job
 };
 
 }  // namespace culprit::respond

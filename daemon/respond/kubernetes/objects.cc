@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "respond/kubernetes/backend.h"
@@ -14,7 +16,40 @@ std::string dumped(const Json& value) { return value.dump(-1, ' ', false, Json::
 const Json& taints_of(const Json& node) { return member(node, {"spec", "taints"}); }
 
 constexpr std::string_view kAttemptLabel = "jobset.sigs.k8s.io/restart-attempt";
-constexpr std::string_view kJobSetLabel = "jobset.sigs.k8s.io/jobset-name";
+constexpr std::string_view kJobSetUid = "jobset.sigs.k8s.io/jobset-uid";
+
+// The workload by the outermost label. A JobSet owns Jobs, and an MPIJob a Job of its launcher: the pod's
+// owner is not the workload there.
+void parse_workload(const Json& object, Pod& out) {
+  const Json& labels = member(object, {"metadata", "labels"});
+  std::string_view by;
+  for (const std::string_view label : kNameLabels)
+    if (out.workload = text_of(labels, {label}); !out.workload.empty()) {
+      by = label;
+      break;
+    }
+  if (by == kNameLabels[0]) {
+    out.workload_uid = text_of(labels, {kJobSetUid});
+    return;
+  }
+  for (const Json& owner : member(object, {"metadata", "ownerReferences"})) {
+    const Json& controls = member(owner, {"controller"});
+    const bool is_other = by == kNameLabels[1] && text_of(owner, {"kind"}) == "Job";
+    if (controls.is_boolean() && controls.get<bool>() && !is_other)
+      out.workload_uid = text_of(owner, {"uid"});
+  }
+}
+
+void parse_containers(const Json& status, Pod& out) {
+  for (const Json& container : member(status, {"containerStatuses"})) {
+    const Json& count = member(container, {"restartCount"});
+    if (count.is_number_unsigned())
+      out.container_restarts =
+          std::max(out.container_restarts,
+                   static_cast<uint32_t>(std::min<uint64_t>(count.get<uint64_t>(), UINT32_MAX)));
+    if (out.wait.empty()) out.wait = text_of(container, {"state", "waiting", "reason"});
+  }
+}
 
 }  // namespace
 
@@ -100,6 +135,7 @@ std::string reason_word(std::string_view code) {
 
 std::optional<Pod> parse_pod(const Json& object) {
   Pod out;
+  out.space = text_of(object, {"metadata", "namespace"});
   out.name = text_of(object, {"metadata", "name"});
   out.uid = text_of(object, {"metadata", "uid"});
   if (out.name.empty() || out.uid.empty()) return std::nullopt;
@@ -107,7 +143,7 @@ std::optional<Pod> parse_pod(const Json& object) {
   out.phase = text_of(object, {"status", "phase"});
   out.ends = !text_of(object, {"metadata", "deletionTimestamp"}).empty();
   const Json& labels = member(object, {"metadata", "labels"});
-  out.by_jobset = !text_of(labels, {kJobSetLabel}).empty();
+  out.created_ns = parse_time(text_of(object, {"metadata", "creationTimestamp"}));
   if (const std::string attempt = text_of(labels, {kAttemptLabel}); !attempt.empty()) {
     uint32_t number = 0;
     if (std::from_chars(attempt.data(), attempt.data() + attempt.size(), number).ec == std::errc())
@@ -118,7 +154,39 @@ std::optional<Pod> parse_pod(const Json& object) {
     if (std::string uid = text_of(labels, {label}); !uid.empty()) out.owners.push_back(std::move(uid));
   for (const Json& owner : member(object, {"metadata", "ownerReferences"}))
     if (std::string uid = text_of(owner, {"uid"}); !uid.empty()) out.owners.push_back(std::move(uid));
+  parse_workload(object, out);
+  const bool outer = !text_of(labels, {kNameLabels[0]}).empty() || !text_of(labels, {kNameLabels[1]}).empty();
+  out.is_nested = outer && out.workload_uid.empty();
+  const Json& status = member(object, {"status"});
+  parse_containers(status, out);
+  out.end = text_of(status, {"reason"});
+  for (const Json& condition : member(status, {"conditions"})) {
+    const std::string type = text_of(condition, {"type"}), is = text_of(condition, {"status"});
+    if (type == "PodScheduled" && is == "False") out.wait = text_of(condition, {"reason"});
+    if (type == "DisruptionTarget" && is == "True") out.end = text_of(condition, {"reason"});
+  }
+  if (out.wait.empty() && out.phase == "Pending") out.wait = "Pending";
   return out;
+}
+
+TimeNs parse_time(std::string_view text) {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00";
+  if (text.size() <= kForm.size() || !text.ends_with('Z')) return kNoTime;
+  std::array<int64_t, 6> parts{};
+  size_t part = 0;
+  for (size_t i = 0; i < kForm.size(); ++i) {
+    const bool is_digit = text[i] >= '0' && text[i] <= '9';
+    if (is_digit != (kForm[i] == '0') || (!is_digit && text[i] != kForm[i])) return kNoTime;
+    if (is_digit)
+      parts[part] = parts[part] * 10 + (text[i] - '0');
+    else
+      ++part;
+  }
+  if (parts[1] < 1 || parts[1] > 12 || parts[2] < 1 || parts[2] > 31) return kNoTime;
+  if (parts[0] < 1970 || parts[0] > 2200) return kNoTime;
+  const int64_t days =
+      days_from_civil(parts[0], static_cast<unsigned>(parts[1]), static_cast<unsigned>(parts[2]));
+  return (days * 86400 + parts[3] * 3600 + parts[4] * 60 + parts[5]) * kNsPerSecond;
 }
 
 std::string delete_body(const std::string& uid, bool dry_run) {

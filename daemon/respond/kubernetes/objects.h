@@ -48,15 +48,29 @@ std::string event_patch(uint64_t count, std::string_view now);
 std::string reason_word(std::string_view code);
 
 struct Pod {
-  std::string name, uid, node, phase;
+  std::string space, name, uid, node, phase;
   std::optional<uint32_t> attempt;  // label of JobSet
   bool ends = false;                // deleted, and within its grace period
   std::vector<std::string> owners;  // UIDs by labels and owner references
-  bool by_jobset = false;
+  bool is_nested = false;           // of a workload that its UIDs do not name: those are of a Job in between
+  TimeNs created_ns = kNoTime;
+  std::string workload;      // name of the JobSet, PyTorchJob, MPIJob or Job that it is of; empty: of none
+  std::string workload_uid;  // empty: the pod does not say
+  uint32_t container_restarts = 0;  // the largest of its containers
+  std::string wait;  // why it does not run: "Unschedulable", "CrashLoopBackOff"; empty: it does
+  std::string end;   // why it failed: "Evicted", "PreemptionByScheduler"; empty: its own fault
 
   bool is_active() const { return !ends && phase != "Succeeded" && phase != "Failed"; }
 };
 std::optional<Pod> parse_pod(const Json& object);
+// "2026-11-29T19:00:00Z" and with a fraction; kNoTime: another form.
+TimeNs parse_time(std::string_view text);
+
+// What the controllers write on their pods, the outermost first: JobSet and TrainJob, PyTorchJob and MPIJob,
+// Job since 1.27, Job.
+inline constexpr std::string_view kNameLabels[] = {"jobset.sigs.k8s.io/jobset-name",
+                                                   "training.kubeflow.org/job-name",
+                                                   "batch.kubernetes.io/job-name", "job-name"};
 
 // DeleteOptions. A server that gets them ignores ?dryRun=All.
 std::string delete_body(const std::string& uid, bool dry_run);

@@ -4,21 +4,12 @@
 #include <set>
 
 #include "base/text.h"
+#include "respond/kubernetes/listing.h"
 #include "respond/kubernetes/steps.h"
 #include "respond/order.h"
 
 namespace culprit::respond::kubernetes {
 namespace {
-
-constexpr size_t kPodsMost = 20'000;
-constexpr int kPagePods = 250;
-constexpr size_t kPageBytes = 16 << 20;
-constexpr int kListTries = 3;  // a list whose next page has expired begins again
-
-// What the controllers write on their pods: JobSet and TrainJob, PyTorchJob and MPIJob, Job since 1.27, Job.
-constexpr std::string_view kNameLabels[] = {"jobset.sigs.k8s.io/jobset-name",
-                                            "training.kubeflow.org/job-name", "batch.kubernetes.io/job-name",
-                                            "job-name"};
 
 bool is_name(std::string_view text) {
   return is_host_name(text) && text.find("..") == text.npos;  // a DNS name as well
@@ -35,34 +26,17 @@ bool PodSteps::split_id() {
 }
 
 tl::expected<std::vector<Pod>, ActionResult> PodSteps::list(const std::string& selector) {
-  std::string next, trouble;
   std::vector<Pod> out;
-  for (int tries = 0; tries < kListTries;) {
-    ApiRequest request;
-    request.method = "GET";
-    request.path =
-        fmt::format("/api/v1/namespaces/{}/pods?labelSelector={}&limit={}{}{}", escaped(namespace_),
-                    escaped(selector), kPagePods, next.empty() ? "" : "&continue=", escaped(next));
-    request.answer_max = kPageBytes;
-    const ApiAnswer answer = patient_call(options_.call, request, pace_);
-    trouble = message_of(answer);
-    if (answer.status == 410) {  // this page's version is no longer stored
-      ++tries, out.clear(), next.clear();
-      continue;
-    }
-    const Json page = object_of(answer);
-    if (answer.status != 200 || !member(page, {"items"}).is_array()) break;
-    for (const Json& item : member(page, {"items"})) {
-      if (out.size() >= kPodsMost)
-        return tl::unexpected(
-            result(ActionState::kFailed, fmt::format("job {}: more than {} pods", order_.job.id, kPodsMost)));
-      if (auto pod = parse_pod(item)) out.push_back(std::move(*pod));
-    }
-    next = text_of(page, {"metadata", "continue"});
-    if (next.empty()) return out;
-  }
+  const auto listed = list_objects(
+      options_.call,
+      {fmt::format("/api/v1/namespaces/{}/pods?labelSelector={}", escaped(namespace_), escaped(selector))},
+      pace_, [&] { out.clear(); },
+      [&](const Json& item) {
+        if (auto pod = parse_pod(item)) out.push_back(std::move(*pod));
+      });
+  if (listed) return out;
   return tl::unexpected(
-      result(ActionState::kFailed, fmt::format("pods of job {}: {}", order_.job.id, trouble)));
+      result(ActionState::kFailed, fmt::format("pods of job {}: {}", order_.job.id, listed.error().text)));
 }
 
 tl::expected<std::vector<Pod>, ActionResult> PodSteps::pods() {
@@ -70,9 +44,8 @@ tl::expected<std::vector<Pod>, ActionResult> PodSteps::pods() {
     auto found = list(fmt::format("{}={}", label, workload_));
     if (!found || !found->empty()) {
       if (!found || order_.job.uid.empty()) return found;
-      // Pods of a JobSet may name their Job alone.
       std::erase_if(*found, [&](const Pod& pod) {
-        return !pod.by_jobset && std::ranges::find(pod.owners, order_.job.uid) == pod.owners.end();
+        return !pod.is_nested && std::ranges::find(pod.owners, order_.job.uid) == pod.owners.end();
       });
       if (!found->empty()) return found;
       return tl::unexpected(
