@@ -1,5 +1,7 @@
 #include "model/alert.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "model/json_text.h"
@@ -38,6 +40,8 @@ json json_of(const Fault& f) {
           {"failed_attempts", f.failed_attempts},
           {"again", f.again},
           {"undecided", f.undecided},
+          {"decision", f.decision},
+          {"answer_by_ns", f.answer_by_ns},
           {"line",
            {{"host", f.line.host}, {"file", f.line.file}, {"text", f.line.text}, {"number", f.line.number}}}};
 }
@@ -102,6 +106,8 @@ Fault fault_of(const json& object) {
   m.number("failed_attempts", f.failed_attempts);
   m.text("again", f.again);
   m.flag("undecided", f.undecided);
+  m.text("decision", f.decision);
+  m.number("answer_by_ns", f.answer_by_ns);
   const json at = m.object("line");
   const Members line(at);
   line.text("host", f.line.host);
@@ -157,6 +163,7 @@ Handling handling_of(const json& object) {
   m.text("silenced_by", out.silenced_by);
   m.number("silent_until_ns", out.silent_until_ns);
   m.text("repaired_by", out.repaired_by);
+  m.text("answered_by", out.answered_by);
   return out;
 }
 
@@ -178,7 +185,11 @@ std::string_view sentence_of(End end) {
                                              "no news of it for a long time",
                                              "the run is no longer known",
                                              "the storm is over",
-                                             "it was repaired"};
+                                             "it was repaired",
+                                             "approved",
+                                             "declined: nothing is done",
+                                             "no answer in time: nothing is done",
+                                             "no longer asked: the job or its host has changed"};
   return kSentences[static_cast<size_t>(end)];
 }
 
@@ -193,6 +204,10 @@ std::string news_of(const Issue& issue, const std::string& change) {
 }
 
 std::string end_of(const Issue& issue) {
+  const std::string& answerer = issue.handling.answered_by;
+  if (issue.end == End::kApproved && !answerer.empty()) return "approved by " + answerer;
+  if (issue.end == End::kDeclined && !answerer.empty())
+    return fmt::format("declined by {}: nothing is done", answerer);
   if (issue.end != End::kRepaired || issue.handling.repaired_by.empty())
     return std::string(sentence_of(issue.end));
   return issue.handling.repaired_by + " repaired it";
@@ -215,7 +230,8 @@ std::string to_json(const Issue& issue) {
                        {"acknowledged_ns", h.acknowledged_ns},
                        {"silenced_by", h.silenced_by},
                        {"silent_until_ns", h.silent_until_ns},
-                       {"repaired_by", h.repaired_by}}},
+                       {"repaired_by", h.repaired_by},
+                       {"answered_by", h.answered_by}}},
                      {"storm", issue.storm},
                      {"members", issue.members},
                      {"count", issue.count},
@@ -245,7 +261,7 @@ Result<Issue> issue_from_json(std::string_view text) {
   m.number("resolved_ns", out.resolved_ns);
   int end = 0;
   m.number("end", end);
-  if (out.key.empty() || end < 0 || end > static_cast<int>(End::kRepaired))
+  if (out.key.empty() || end < 0 || end > static_cast<int>(End::kMoot))
     return fail(ErrorCode::kInvalid, "an alert on the disk lacks its key or has an unknown state");
   out.end = static_cast<End>(end);
   // An issue stored by an earlier version gets the severity of its category.

@@ -38,6 +38,9 @@ struct Fault {
   uint32_t failed_attempts = 0;  // so far
   std::string again = {};        // "runs again without node-3 (attempt 2 of 4)"; empty: no attempt follows
   bool undecided = false;        // an attempt runs, or its end is not reported yet
+  // Of a question of the controller that waits for a person (core/recover); else empty and unknown.
+  std::string decision = {};      // "d-0001"
+  TimeNs answer_by_ns = kNoTime;  // without an answer until then nothing is done
   // The first line of evidence; file empty: none.
   struct Line {
     std::string host, file, text;
@@ -62,6 +65,11 @@ enum class End : uint8_t {
   kForgotten,  // the daemon no longer knows the run
   kCalm,       // the storm is over
   kRepaired,   // a person repaired the fault
+  // Of a question of the controller:
+  kApproved,
+  kDeclined,
+  kUnanswered,  // its time is over
+  kMoot,        // what it was about has changed
 };
 std::string_view sentence_of(End end);
 
@@ -77,6 +85,7 @@ struct Handling {
   std::string silenced_by;
   TimeNs silent_until_ns = kNoTime;  // until then, only the end of the issue is sent
   std::string repaired_by;
+  std::string answered_by = {};  // a question
 };
 
 // The part of an issue that a receiver read last.

@@ -51,6 +51,9 @@ std::string evidence_of(const alert::Fault::Line& line) {
 std::string summary_of(const alert::Issue& issue) {
   const alert::Fault& f = issue.fault;
   if (!issue.storm.empty()) return f.title;
+  if (!f.decision.empty())
+    return issue.firing() ? fmt::format("{}; answer until {}", f.headline, rfc3339(f.answer_by_ns))
+                          : f.headline;
   std::string what = f.headline;
   if (const std::string where = where_of(f); what.empty())
     what = where.empty() ? f.title : f.title + " on " + where;
@@ -64,6 +67,7 @@ std::string summary_of(const alert::Issue& issue) {
 }
 
 std::string command_of(const alert::Fault& f) {
+  if (!f.decision.empty()) return "culprit recover approve " + shell_word(f.decision);
   if (f.job.empty()) return "culprit jobs";
   const std::string run = f.run > 0 ? fmt::format(" --run {}", f.run) : "";
   if (f.job.starts_with('-')) return fmt::format("culprit report{} {}", run, last_argument(f.job));
@@ -81,13 +85,15 @@ std::string rfc3339(TimeNs time) {
 
 std::string job_link(const alert::Fault& f, const std::string& url) {
   if (url.empty()) return "";
+  // The link answers nothing: the person does, on the page.
+  if (!f.decision.empty()) return fmt::format("{}/#/recover/{}", url, escaped(f.decision));
   if (f.job.empty()) return url + "/#/";
   return fmt::format("{}/#/jobs/{}{}", url, escaped(f.job), f.run > 0 ? fmt::format("?run={}", f.run) : "");
 }
 
 std::string alert_link(const alert::Issue& issue, const std::string& url) {
   const std::string link = job_link(issue.fault, url);
-  if (link.empty() || issue.fault.job.empty()) return link;
+  if (link.empty() || issue.fault.job.empty() || !issue.fault.decision.empty()) return link;
   return fmt::format("{}{}alert={}", link, issue.fault.run > 0 ? "&" : "?", escaped(issue.key));
 }
 
@@ -157,6 +163,8 @@ Values values_of(const alert::Issue& issue, const alert::Message& m, const Notic
              {"end", end_of(issue)},
              {"count", std::to_string(issue.count)},
              {"members", listed(issue.members, "; ")},
+             {"decision", f.decision},
+             {"answer_by", rfc3339(f.answer_by_ns)},
              {"host", context.host}};
   if (issue.key.starts_with(kTestKey))  // there is no such job
     out["command"] = out["link"] = out["alert_link"] = out["line_link"] = "";
@@ -174,7 +182,7 @@ std::string webhook_body(const alert::Issue& issue, const Values& values) {
         "id",     "since",    "changed",   "host"})
     out[name] = values.at(name);
   out["failed_attempts"] = f.failed_attempts;
-  for (const char* name : {"change", "owner", "acknowledged", "again"})
+  for (const char* name : {"change", "owner", "acknowledged", "again", "decision", "answer_by"})
     out[name] = values.at(name).empty() ? json(nullptr) : json(values.at(name));
   out["resolved"] = issue.resolved_ns == kNoTime ? json(nullptr) : json(values.at("resolved"));
   out["end"] = issue.firing() ? json(nullptr) : json(values.at("end"));
@@ -205,7 +213,7 @@ std::string alertmanager_body(const std::vector<alert::Issue>& issues, const Not
     const Values v = values_of(issue, m, context);
     const auto label = [](const std::string& text) { return shorten(text, kLabelBytes); };
     json alert = {{"labels",
-                   {{"alertname", "CulpritVerdict"},
+                   {{"alertname", issue.fault.decision.empty() ? "CulpritVerdict" : "CulpritQuestion"},
                     {"job", label(v.at("job"))},
                     {"run", v.at("run")},
                     {"issue", issue.key},
@@ -214,10 +222,10 @@ std::string alertmanager_body(const std::vector<alert::Issue>& issues, const Not
                     {"severity", v.at("severity")}}},
                   {"startsAt", v.at("since")}};
     json notes = json::object();
-    for (const char* name :
-         {"summary", "severity",   "title",     "headline", "change",       "symptom", "place",
-          "hosts",   "confidence", "action",    "remedy",   "why",          "again",   "evidence",
-          "command", "alert_link", "line_link", "owner",    "acknowledged", "end"})
+    for (const char* name : {"summary",      "severity", "title",      "headline",   "change",    "symptom",
+                             "place",        "hosts",    "confidence", "action",     "remedy",    "why",
+                             "again",        "evidence", "command",    "alert_link", "line_link", "owner",
+                             "acknowledged", "end",      "decision",   "answer_by"})
       if (!v.at(name).empty()) notes[name] = v.at(name);
     alert["annotations"] = std::move(notes);
     alert["endsAt"] = issue.firing() ? rfc3339(now + kActiveNs) : v.at("resolved");

@@ -29,6 +29,7 @@ constexpr uint64_t kLineSearchBytes = 256 << 20;
 constexpr uint64_t kAround = 5;     // lines before and after
 constexpr uint32_t kNowRows = 100;  // default number of rows of /v1/now
 constexpr uint32_t kNowRowsMax = 500;
+constexpr uint32_t kCostJobsMax = 1000;
 constexpr size_t kNameBytes = 4096;            // limit of a job, host or path, as in file systems
 constexpr size_t kRuleTextBytes = 2000;        // of each text of a rule
 constexpr int64_t kSilenceSeconds = 2 * 3600;  // unless the body says another time
@@ -448,6 +449,12 @@ void serve_alerts(ApiSource& source, const Request& request, ApiSource::Answer a
   source.alerts({parameter(request, "job"), parameter(request, "key"), *run}, std::move(answer));
 }
 
+void serve_cost(RecoverySource& source, const Request& request, ApiSource::Answer answer) {
+  const auto jobs = number<uint32_t>(request, "jobs");
+  if (!jobs) return answer(tl::unexpected(jobs.error()));
+  source.cost(std::min(jobs->value_or(0), kCostJobsMax), std::move(answer));
+}
+
 std::vector<Reading> readings() {
   using S = ApiSource&;
   using R = const Request&;
@@ -503,23 +510,29 @@ void Api::add_recovery(std::vector<Route>& routes) {
   const auto none = [](const A& answer) {
     answer(fail(ErrorCode::kNotFound, "there is no controller here: it needs act.scheduler"));
   };
-  const auto reading = [&](std::string pattern, std::function<void(RecoverySource&, R, A)> ask) {
-    routes.push_back({"GET", std::move(pattern),
-                      [this, none, ask = std::move(ask)](R request, const Reply& reply) {
-                        if (Status status = only(request, {}); !status)
-                          return reply.send(error_response(status.error()));
-                        if (source_.limited_to(reader_of(request)))
-                          return reply.send(
-                              error_response(403, "the controller is for readers who may see all jobs"));
-                        if (!recovery_) return none(json_answer(reply));
-                        ask(*recovery_, request, json_answer(reply));
-                      },
-                      Role::kRead});
+  using Words = std::vector<std::string>;
+  const auto reading = [&](std::string pattern, std::function<void(RecoverySource&, R, A)> ask,
+                           Words known = {}) {
+    routes.push_back(
+        {"GET", std::move(pattern),
+         [this, none, ask = std::move(ask), known = std::move(known)](R request, const Reply& reply) {
+           if (Status status = only(request, known); !status)
+             return reply.send(error_response(status.error()));
+           if (source_.limited_to(reader_of(request)))
+             return reply.send(error_response(403, "the controller is for readers who may see all jobs"));
+           if (!recovery_) return none(json_answer(reply));
+           ask(*recovery_, request, json_answer(reply));
+         },
+         Role::kRead});
   };
   using S = RecoverySource&;
   reading("/v1/recovery", [](S s, R, A answer) { s.overview(std::move(answer)); });
   reading("/v1/recovery/machines", [](S s, R, A answer) { s.machines(std::move(answer)); });
-  reading("/v1/recovery/cost", [](S s, R, A answer) { s.cost(std::move(answer)); });
+  reading("/v1/recovery/cost", serve_cost, {"jobs"});
+  reading("/v1/recovery/actions", [](S s, R, A answer) { s.actions(std::move(answer)); });
+  reading("/v1/recovery/notes",
+          [](S s, R r, A answer) { s.notes(parameter(r, "kind").value_or(""), std::move(answer)); },
+          {"kind"});
   reading("/v1/jobs/{job}/decision",
           [](S s, R r, A answer) { s.decision(r.names.at("job"), std::move(answer)); });
   using What = RecoveryOrder::What;

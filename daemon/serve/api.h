@@ -216,14 +216,19 @@ class RecoverySource {
  public:
   using Answer = ApiSource::Answer;
   virtual ~RecoverySource() = default;
-  // GET /v1/recovery: mode, trouble, breaker, jobs with their states, open questions.
+  // GET /v1/recovery: mode, trouble, breaker, open questions, hosts that are out, jobs with their states.
   virtual void overview(Answer answer) = 0;
   // GET /v1/jobs/JOB/decision: the state of a job, why, its actions and attempts. kNotFound: no such job.
   virtual void decision(const std::string& job, Answer answer) = 0;
   // GET /v1/recovery/machines: what is remembered of hosts and devices.
   virtual void machines(Answer answer) = 0;
-  // GET /v1/recovery/cost: effective training time, and what was lost by cause.
-  virtual void cost(Answer answer) = 0;
+  // GET /v1/recovery/cost?jobs=: effective training time, and what was lost by cause; also of each of so many
+  // jobs, the newest ones.
+  virtual void cost(uint32_t jobs, Answer answer) = 0;
+  // GET /v1/recovery/actions: the newest actions.
+  virtual void actions(Answer answer) = 0;
+  // GET /v1/recovery/notes?kind=: the newest sentences of the audit; empty: of all kinds.
+  virtual void notes(const std::string& kind, Answer answer) = 0;
   // POST /v1/recovery/{id}/approve, …/decline, …/undo, /v1/recovery/reset.
   virtual void order(const RecoveryOrder& order, const Actor& by, Answer answer) = 0;
 };

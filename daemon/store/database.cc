@@ -19,6 +19,7 @@ constexpr int kDamagedMax = 4;
 }  // namespace
 
 Status Database::open() {
+  if (options_.read_only) return connect();
   Status ready = open_once();
   if (ready || !damaged_) return ready;
   if (const Status moved = move_aside(); !moved) return moved;
@@ -51,7 +52,8 @@ Status Database::execute(const std::string& sql) {
 }
 
 Status Database::connect() {
-  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  const int access = options_.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  const int flags = access | SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(options_.path.c_str(), &db_, flags, nullptr) != SQLITE_OK) {
     const Error failed = error("cannot be opened");
     close();

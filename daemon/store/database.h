@@ -28,6 +28,8 @@ struct DatabaseOptions {
   std::span<const std::string_view> steps;
   bool full_sync = false;  // false: a power loss may remove the last transactions; the file stays sound
   int cache_kib = 1024;
+  // A second connection to a file that another Database owns: it checks, migrates and moves nothing.
+  bool read_only = false;
 };
 
 class Database {

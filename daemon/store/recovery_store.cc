@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "model/recovery_json.h"
 
@@ -12,7 +13,7 @@ namespace culprit::store {
 namespace {
 
 // Released steps never change; new ones are appended.
-constexpr std::array<std::string_view, 1> kSteps = {R"sql(
+constexpr std::array<std::string_view, 2> kSteps = {R"sql(
 CREATE TABLE actions (op TEXT PRIMARY KEY, time_ns INTEGER, row TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE attempts (
   job TEXT NOT NULL, attempt INTEGER NOT NULL, time_ns INTEGER, row TEXT NOT NULL,
@@ -26,6 +27,12 @@ CREATE TABLE notes (
   decision TEXT NOT NULL, text TEXT NOT NULL, order_json TEXT NOT NULL);
 CREATE INDEX notes_of_job ON notes (job, id);
 CREATE INDEX notes_of_decision ON notes (decision, id);
+)sql",
+                                                    // What readers ask for, without reading the whole.
+                                                    R"sql(
+CREATE INDEX actions_of_time ON actions (time_ns);
+CREATE INDEX machines_of_time ON machines (time_ns);
+CREATE INDEX notes_of_kind ON notes (kind, id);
 )sql"};
 
 using Statement = Database::Statement;
@@ -50,12 +57,25 @@ Result<std::vector<Row>> rows(Database& database, std::string_view sql, Read rea
   return out;
 }
 
+Result<std::vector<std::string>> newest(Database& database, std::string_view sql, size_t most) {
+  Statement statement(database, sql);
+  statement.bind(most);
+  return statement.rows<std::string>([](Statement& s) { return s.text(0); });
+}
+
 }  // namespace
 
-RecoveryStore::RecoveryStore(const std::string& path) : database_({path, kSteps, true, 1024}) {}
+RecoveryStore::RecoveryStore(const std::string& path, bool read_only)
+    : database_({path, kSteps, true, 1024, read_only}) {}
 
 Result<std::unique_ptr<RecoveryStore>> RecoveryStore::open(const std::string& path) {
-  std::unique_ptr<RecoveryStore> out(new RecoveryStore(path));
+  std::unique_ptr<RecoveryStore> out(new RecoveryStore(path, false));
+  if (const Status opened = out->database_.open(); !opened) return tl::unexpected(opened.error());
+  return out;
+}
+
+Result<std::unique_ptr<RecoveryStore>> RecoveryStore::open_reader(const std::string& path) {
+  std::unique_ptr<RecoveryStore> out(new RecoveryStore(path, true));
   if (const Status opened = out->database_.open(); !opened) return tl::unexpected(opened.error());
   return out;
 }
@@ -122,14 +142,44 @@ Status RecoveryStore::write(const RecoveryRows& c) {
       .run();
 }
 
+// One condition at most has an index to go by, so only those that are given are asked for.
 Result<std::vector<RecoveryNote>> RecoveryStore::notes(const NotesOf& which) {
-  Statement statement(database_,
-                      "SELECT time_ns, kind, job, decision, text, order_json FROM notes WHERE (?1 = '' OR "
-                      "job = ?1) AND (?2 = '' OR decision = ?2) ORDER BY id DESC LIMIT ?3");
-  statement.bind(which.job).bind(which.decision).bind(static_cast<int64_t>(which.limit));
+  std::string sql = "SELECT time_ns, kind, job, decision, text, order_json FROM notes";
+  const std::pair<const char*, const std::string&> conditions[] = {
+      {"job", which.job}, {"decision", which.decision}, {"kind", which.kind}};
+  const char* word = "WHERE";
+  for (const auto& [column, value] : conditions)
+    if (!value.empty()) sql += fmt::format(" {} {} = ?", std::exchange(word, "AND"), column);
+  Statement statement(database_, sql + " ORDER BY id DESC LIMIT ?");
+  for (const auto& [column, value] : conditions)
+    if (!value.empty()) statement.bind(value);
+  statement.bind(which.limit);
   return statement.rows<RecoveryNote>([](Statement& s) {
     return RecoveryNote{s.time(0), s.text(1), s.text(2), s.text(3), s.text(4), s.text(5)};
   });
+}
+
+Result<std::vector<AttemptRecord>> RecoveryStore::attempts_of(const ScheduledJob& job, size_t most) {
+  Statement statement(database_, "SELECT row FROM attempts WHERE job = ? ORDER BY attempt DESC LIMIT ?");
+  const std::string key = key_of(job);
+  statement.bind(key).bind(most);
+  auto texts = statement.rows<std::string>([](Statement& s) { return s.text(0); });
+  if (!texts) return tl::unexpected(texts.error());
+  std::vector<AttemptRecord> out;
+  for (auto text = texts->rbegin(); text != texts->rend(); ++text) {
+    auto row = attempt_of(*text);
+    if (!row) return tl::unexpected(row.error());
+    out.push_back(std::move(*row));
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> RecoveryStore::newest_actions(size_t most) {
+  return newest(database_, "SELECT row FROM actions ORDER BY time_ns DESC LIMIT ?", most);
+}
+
+Result<std::vector<std::string>> RecoveryStore::newest_machines(size_t most) {
+  return newest(database_, "SELECT row FROM machines ORDER BY time_ns DESC LIMIT ?", most);
 }
 
 Result<size_t> RecoveryStore::prune(TimeNs now) {

@@ -2,7 +2,8 @@
 // grows. A commit is synced: an action is stored before it is carried out. Rows older than the retention are
 // removed.
 //
-// One thread owns it; calls wait for the disk. Errors (a full disk) leave it usable. A damaged file is
+// One thread owns it; calls wait for the disk. A reader is another connection to the file, for another thread:
+// it and the writer do not wait for each other (WAL). Errors (a full disk) leave it usable. A damaged file is
 // renamed at the start and a new one created: then moved_aside() says so, and the controller must not act,
 // since an unreadable ledger is not an empty one.
 #pragma once
@@ -39,15 +40,18 @@ struct RecoveryRows {
   }
 };
 
-// Which notes: of a job, of a decision, or all; the newest first.
+// Which notes: of a job, of a decision, of a kind, or all; the newest first.
 struct NotesOf {
   std::string job, decision;
   size_t limit = 1000;
+  std::string kind = {};
 };
 
 class RecoveryStore {
  public:
   static Result<std::unique_ptr<RecoveryStore>> open(const std::string& path);
+  // For a file that is open already. Its writing calls fail.
+  static Result<std::unique_ptr<RecoveryStore>> open_reader(const std::string& path);
   const std::string& moved_aside() const { return database_.moved_aside(); }
 
   // All rows but the notes. An error if a row cannot be read.
@@ -55,11 +59,16 @@ class RecoveryStore {
   // One transaction.
   Status apply(const RecoveryRows& changes);
   Result<std::vector<RecoveryNote>> notes(const NotesOf& which);
+  // The newest attempts of a job, whatever its restarts; ascending.
+  Result<std::vector<AttemptRecord>> attempts_of(const ScheduledJob& job, size_t most);
+  // The newest rows first, each as its JSON object (model/recovery_json.h).
+  Result<std::vector<std::string>> newest_actions(size_t most);
+  Result<std::vector<std::string>> newest_machines(size_t most);
   // Removes rows that ended before the retention. Returns their number.
   Result<size_t> prune(TimeNs now);
 
  private:
-  explicit RecoveryStore(const std::string& path);
+  RecoveryStore(const std::string& path, bool read_only);
   Status write(const RecoveryRows& changes);
 
   Database database_;

@@ -336,6 +336,12 @@ Status Daemon::start_alerts() {
     if (collector_) collector_->ask(hosts, request);
     if (ends_ && std::find(hosts.begin(), hosts.end(), config_.host.name) != hosts.end()) ends_->end(request);
   };
+  recovery.questions = [this](std::span<const alert::Fault> open, std::span<const EndedQuestion> ended) {
+    alerts_->on_questions(open, [&](const std::string& decision) {
+      const auto at = std::ranges::find(ended, decision, &EndedQuestion::decision);
+      return at == ended.end() ? AlertService::QuestionEnd{} : AlertService::QuestionEnd{at->end, at->by};
+    });
+  };
   auto ready = RecoveryService::open(env_, std::move(recovery));
   // Without a readable ledger the rest works, and nothing is isolated or run again.
   if (!ready) return report_error("the controller does nothing: " + ready.error().text), Status{};
@@ -594,6 +600,7 @@ void Daemon::make_api() {
   parts.capture = [this] { return capture_.get(); };
   parts.alerts = alerts_.get();
   parts.verdicts = verdicts_.get();
+  parts.recovery = recovery_.get();
   parts.access = read_access();
   parts.reload = [this](std::function<void(Status)> done) { reload(std::move(done)); };
   parts.inform = [this](const std::string& what) { log_.info(what); };

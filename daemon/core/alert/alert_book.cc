@@ -70,9 +70,10 @@ bool Route::leaves_to_owner(const Fault& fault) const {
 
 bool AlertBook::hears(const Route& r, const Fault& fault) const {
   if (!r.wants(fault)) return false;
-  return !r.leaves_to_owner(fault) || std::ranges::none_of(options_.routes, [&](const Route& other) {
-    return !other.owners.empty() && other.wants(fault);
-  });
+  return !fault.decision.empty() || !r.leaves_to_owner(fault) ||
+         std::ranges::none_of(options_.routes, [&](const Route& other) {
+           return !other.owners.empty() && other.wants(fault);
+         });
 }
 
 Severity AlertBook::severity_of(const Fault& fault) const {
@@ -106,7 +107,7 @@ void AlertBook::load(std::vector<Issue> issues, std::vector<Window> windows) {
       if (issue.firing() && gates_.contains(issue.storm))
         storms_[issue.storm].key = issue.key, storms_[issue.storm].shown = issue.count;
     } else {
-      of_run_[{issue.fault.job, issue.fault.run}].insert(issue.key);
+      if (issue.fault.decision.empty()) of_run_[{issue.fault.job, issue.fault.run}].insert(issue.key);
       if (issue.firing()) held.emplace_back(issue.fired_ns, issue.key);
     }
     std::string key = issue.key;
@@ -224,10 +225,35 @@ void AlertBook::fire(Issue& issue, const Fault& fault, TimeNs now) {
   ++issue.revision;
   ++counts_.issues;
   firing_.insert(issue.key);
-  progress_.erase({fault.job, fault.run});
+  if (fault.decision.empty()) progress_.erase({fault.job, fault.run});
   for (const Route& r : options_.routes)
     if (hears(r, fault)) offer(issue, r, now);
   note(issue);
+}
+
+void AlertBook::ask(const Fault& question, TimeNs now) {
+  const std::string key = issue_key(question);
+  if (issues_.contains(key)) return;
+  if (issues_.size() >= kIssuesMax) forget_old(now);
+  if (issues_.size() >= kIssuesMax) return void(++counts_.refused);
+  fire(issues_[key], question, now);
+}
+
+void AlertBook::answered(const std::string& decision, End end, const std::string& by, TimeNs now) {
+  for (const std::string& key : std::vector<std::string>(firing_.begin(), firing_.end())) {
+    Issue& issue = issues_.at(key);
+    if (issue.fault.decision != decision || decision.empty()) continue;
+    issue.handling.answered_by = by;
+    resolve(issue, end, now);
+  }
+}
+
+std::vector<std::string> AlertBook::asked() const {
+  std::vector<std::string> out;
+  for (const std::string& key : firing_)
+    if (const std::string& decision = issues_.at(key).fault.decision; !decision.empty())
+      out.push_back(decision);
+  return out;
 }
 
 void AlertBook::revise(Issue& issue, const Fault& fault, TimeNs now) {
@@ -622,6 +648,10 @@ Result<Issue> AlertBook::silence(const std::string& key, TimeNs until, const std
 Result<Issue> AlertBook::repaired(const std::string& key, const std::string& by, TimeNs now) {
   const auto issue = handled(key);
   if (!issue) return tl::unexpected(issue.error());
+  if (const std::string& decision = (*issue)->fault.decision; !decision.empty())
+    return fail(ErrorCode::kInvalid, fmt::format("a question is not repaired: answer it on the page, or with "
+                                                 "`culprit recover approve {}`",
+                                                 decision));
   (*issue)->handling.repaired_by = by;
   resolve(**issue, End::kRepaired, now);
   return **issue;

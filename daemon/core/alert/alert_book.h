@@ -99,6 +99,13 @@ class AlertBook {
   void found_again(const std::string& job, uint32_t run, const std::string& source, const std::string& host,
                    TimeNs now);
 
+  // A question of the controller (fault.decision): an issue of its own, which no progress ends. Receivers get
+  // it by their filters, also where they get no program faults.
+  void ask(const Fault& question, TimeNs now);
+  // Ends it. `by`: who answered; empty: no person did.
+  void answered(const std::string& decision, End end, const std::string& by, TimeNs now);
+  std::vector<std::string> asked() const;  // decisions
+
   // A person's actions on a firing issue, by its key. A storm has no fault to act on.
   Result<Issue> acknowledge(const std::string& key, const std::string& by, TimeNs now);
   // Silences until this time; `now` or earlier ends a silence.

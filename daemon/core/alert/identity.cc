@@ -17,6 +17,8 @@ constexpr double kConfidenceNews = 0.1;
 }  // namespace
 
 std::string issue_key(const Fault& f) {
+  // Numbers of decisions may come again after a restart.
+  if (!f.decision.empty()) return hex64(hash64(fmt::format("question\n{}\n{}", f.decision, f.answer_by_ns)));
   return hex64(hash64(
       fmt::format("{}\n{}\n{}\n{}\n{}", f.job, f.run, f.component, f.source, fmt::join(f.hosts, "\n"))));
 }

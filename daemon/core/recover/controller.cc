@@ -102,6 +102,12 @@ std::optional<JobView> Controller::view(const std::string& key) const {
   return out;
 }
 
+bool Controller::asks(const std::string& decision) const {
+  return impl_->returns.contains(decision) || std::ranges::any_of(impl_->jobs, [&](const auto& one) {
+           return one.second.asks_until_ns != kNoTime && one.second.decision == decision;
+         });
+}
+
 std::vector<std::string> Controller::jobs() const {
   std::vector<std::string> out;
   for (const auto& [key, j] : impl_->jobs) out.push_back(key);

@@ -137,7 +137,7 @@ struct BreakerReset {
   std::string by;
   TimeNs at_ns = kNoTime;  // kNoTime: now; after a restart the stored time of the last reset
 };
-// A person undoes an isolation of ours (`culprit undo`): returned, and a veto for the cause.
+// A person undoes an isolation of ours (`culprit recover undo`): returned, and a veto for the cause.
 struct Undo {
   std::string op;
   std::string by;
@@ -236,6 +236,8 @@ class Controller {
   // Why the job is where it is: sentences, oldest first, at most 64 per job.
   std::vector<std::string> explain(const std::string& key) const;
   std::optional<JobView> view(const std::string& key) const;
+  // Whether the question of this decision waits for an answer.
+  bool asks(const std::string& decision) const;
   std::vector<std::string> jobs() const;  // keys, ascending
   const Actions& actions() const;
   const Machines& machines() const;

@@ -177,7 +177,7 @@ void HostSteps::offer_return(const std::string& host, std::string_view why) {
   if (machines.isolations_within(host, options.policy.machine_window_ns, now) >=
       options.policy.machine_repeat)
     return note(NoteKind::kRefused, nullptr,
-                fmt::format("{}: a person must return it (`culprit undo`)", again));
+                fmt::format("{}: a person must return it (`culprit recover undo`)", again));
   for (const auto& [decision, pending] : returns)
     if (pending.host == host) return;
   const auto known = hosts.find(host);

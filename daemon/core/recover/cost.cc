@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 namespace culprit::recover {
 namespace {
@@ -34,11 +35,7 @@ double productive(const AttemptRecord& a, const Loss& loss, bool has_failed) {
   return std::max(0.0, trained - (has_failed ? loss.redone_s : 0));
 }
 
-struct Spans {
-  std::vector<double> detect, decide, again;
-};
-
-void add_spans(const AttemptRecord& a, const AttemptRecord* next, Spans& spans) {
+void add_spans(const AttemptRecord& a, const AttemptRecord* next, CostSpans& spans) {
   if (known_span(a.last_progress_ns, a.detected_ns))
     spans.detect.push_back(between(a.last_progress_ns, a.detected_ns));
   if (known_span(a.detected_ns, a.decided_ns)) spans.decide.push_back(between(a.detected_ns, a.decided_ns));
@@ -75,14 +72,26 @@ Loss loss_of(const AttemptRecord& a, const AttemptRecord* next) {
   return out;
 }
 
+void add_quantiles(CostSpans spans, Cost& cost) {
+  cost.detect = quantiles_of(std::move(spans.detect));
+  cost.decide = quantiles_of(std::move(spans.decide));
+  cost.again = quantiles_of(std::move(spans.again));
+}
+
 Cost cost_of(std::span<const AttemptRecord> attempts) {
+  CostSpans spans;
+  Cost out = cost_of(attempts, spans);
+  add_quantiles(std::move(spans), out);
+  return out;
+}
+
+Cost cost_of(std::span<const AttemptRecord> attempts, CostSpans& spans) {
   std::vector<const AttemptRecord*> sorted;
   sorted.reserve(attempts.size());
   for (const AttemptRecord& a : attempts) sorted.push_back(&a);
   std::ranges::sort(sorted, by_job_and_time);
 
   Cost out;
-  Spans spans;
   for (size_t i = 0; i < sorted.size(); ++i) {
     const AttemptRecord& a = *sorted[i];
     const bool first = i == 0 || identity(sorted[i - 1]->job) != identity(a.job);
@@ -103,9 +112,6 @@ Cost cost_of(std::span<const AttemptRecord> attempts) {
     out.lost_s[a.cause] += loss.total();
     add_spans(a, next, spans);
   }
-  out.detect = quantiles_of(std::move(spans.detect));
-  out.decide = quantiles_of(std::move(spans.decide));
-  out.again = quantiles_of(std::move(spans.again));
   return out;
 }
 

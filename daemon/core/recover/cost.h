@@ -44,9 +44,18 @@ struct Cost {
   double ettr() const { return wall_s <= 0 ? 0 : productive_s / wall_s; }
 };
 
+// The single times behind the quantiles, in seconds.
+struct CostSpans {
+  std::vector<double> detect, decide, again;
+};
+
 // `attempts` of one job in order. `next`: the following attempt, or null.
 Loss loss_of(const AttemptRecord& attempt, const AttemptRecord* next);
 // Attempts of any jobs in any order; grouped by the job's identity without `restarts`.
 Cost cost_of(std::span<const AttemptRecord> attempts);
+// Without quantiles; appends the single times to `spans`.
+Cost cost_of(std::span<const AttemptRecord> attempts, CostSpans& spans);
+// Fills in the quantiles.
+void add_quantiles(CostSpans spans, Cost& cost);
 
 }  // namespace culprit::recover

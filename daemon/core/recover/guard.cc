@@ -14,10 +14,9 @@ constexpr const char* kReset = "reset it with `culprit recover reset`";
 Refusal refused(Rail rail, std::string why) { return {rail, std::move(why)}; }
 
 Refusal stage_off(std::string_view stage, const std::string& partition) {
-  return refused(
-      Rail::kStage,
-      fmt::format("the stage \"{}\" is off{}; switch it on with recover.stages.{} in culpritd.toml", stage,
-                  partition.empty() ? "" : fmt::format(" in partition {}", partition), stage));
+  return refused(Rail::kStage,
+                 fmt::format("the stage \"{}\" is off{}; switch it on with act.{} in culpritd.toml", stage,
+                             partition.empty() ? "" : fmt::format(" in partition {}", partition), stage));
 }
 
 std::string shown(const HostLimit& limit, uint32_t cluster) {

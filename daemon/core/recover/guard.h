@@ -130,6 +130,7 @@ class Guard {
   bool on_probation(const std::string& host, TimeNs now) const;
   TimeNs reset_ns() const { return reset_ns_; }
   uint32_t at_once() const { return static_cast<uint32_t>(now_out_.size()); }
+  const std::set<std::string>& out() const { return now_out_; }  // hosts that we isolated, or may have
 
  private:
   const Stages& stages_of(const std::string& partition) const;

@@ -61,6 +61,29 @@ std::string file_text(const std::string& path) {
 
 BOOST_AUTO_TEST_SUITE(notice_of_attempts)
 
+BOOST_AUTO_TEST_CASE(a_question_has_a_link_that_shows_it_and_a_command_that_answers_it) {
+  Issue asks = sample();
+  asks.fault.decision = "d-0001";
+  asks.fault.answer_by_ns = 1'700'000'900 * kNsPerSecond;
+  asks.fault.headline = "d-0001 asks to end job 77, isolate node-3";
+  Values v = values(asks);
+  BOOST_TEST(v["link"] == "https://culprit.example/#/recover/d-0001");
+  BOOST_TEST(v["alert_link"] == v["link"]);
+  BOOST_TEST(v["command"] == "culprit recover approve d-0001");
+  BOOST_TEST(v["summary"] ==
+             "d-0001 asks to end job 77, isolate node-3; answer until 2023-11-14T22:28:20.000Z");
+  const json body = json::parse(webhook_body(asks, v));
+  BOOST_TEST(body["decision"] == "d-0001");
+  BOOST_TEST(body["answer_by"] == "2023-11-14T22:28:20.000Z");
+  BOOST_TEST(json::parse(webhook_body(sample(), values(sample())))["decision"].is_null());
+  const json alerts =
+      json::parse(alertmanager_body({asks}, {"https://culprit.example", "gpu-1"}, asks.fired_ns));
+  BOOST_TEST(alerts[0]["labels"]["alertname"] == "CulpritQuestion");
+  asks.end = End::kDeclined;
+  asks.handling.answered_by = "alice";
+  BOOST_TEST(values(asks, Message::Kind::kResolved)["end"] == "declined by alice: nothing is done");
+}
+
 BOOST_AUTO_TEST_CASE(a_message_says_whether_the_job_runs_again) {
   Issue issue = sample();
   issue.fault.failed_attempts = 1;

@@ -135,6 +135,45 @@ BOOST_AUTO_TEST_CASE(a_damaged_file_is_moved_aside_and_told) {
   BOOST_TEST(!file.open()->moved_aside().empty());
 }
 
+BOOST_AUTO_TEST_CASE(readers_get_the_newest_rows_and_those_of_one_job) {
+  const RecoveryFile file;
+  auto store = file.open();
+  RecoveryRows rows;
+  for (int n = 0; n < 5; ++n) {
+    rows.actions.push_back(an_action("a" + std::to_string(n), ActionState::kDone, kAt + n));
+    rows.attempts.push_back(an_attempt(static_cast<uint32_t>(n + 1)));
+    rows.machines.push_back(a_machine(kAt + n));
+    rows.machines.back().host = "node-" + std::to_string(n);
+    rows.notes.push_back({kAt + n, n % 2 ? "would-do" : "decided", "j", "d-1", "why", ""});
+  }
+  BOOST_REQUIRE(store->apply(rows));
+  const auto actions = store->newest_actions(2).value();
+  BOOST_REQUIRE_EQUAL(actions.size(), 2);
+  BOOST_TEST(actions[0] == to_json(rows.actions[4]));
+  BOOST_TEST(store->newest_machines(1).value().at(0) == to_json(rows.machines[4]));
+  const auto attempts = store->attempts_of({"slurm", "77", "", kAt, 9}, 3).value();
+  BOOST_REQUIRE_EQUAL(attempts.size(), 3);
+  BOOST_TEST(attempts.front().attempt == 3);
+  BOOST_TEST(attempts.back().attempt == 5);
+  BOOST_TEST(store->attempts_of({"slurm", "77", "", kAt + 1, 9}, 3).value().empty());
+  BOOST_TEST(store->notes({"", "", 10, "would-do"}).value().size() == 2);
+  BOOST_TEST(store->notes({"j", "d-1", 10, "decided"}).value().size() == 3);
+}
+
+BOOST_AUTO_TEST_CASE(a_reader_neither_waits_for_the_writer_nor_writes) {
+  const RecoveryFile file;
+  auto store = file.open();
+  BOOST_REQUIRE(store->apply({{an_action("a1", ActionState::kReserved)}, {}, {}, {}, kNoTime, {}}));
+  auto reader = RecoveryStore::open_reader(file.path());
+  BOOST_REQUIRE(reader.has_value());
+  BOOST_TEST((*reader)->newest_actions(5).value().size() == 1);
+  BOOST_REQUIRE(store->apply({{an_action("a2", ActionState::kReserved)}, {}, {}, {}, kNoTime, {}}));
+  BOOST_TEST((*reader)->newest_actions(5).value().size() == 2);
+  BOOST_TEST(!(*reader)->apply({{an_action("a3", ActionState::kReserved)}, {}, {}, {}, kNoTime, {}}));
+  BOOST_TEST(store->newest_actions(5).value().size() == 2);
+  BOOST_TEST(!RecoveryStore::open_reader(file.path() + "-not-there").has_value());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(recovery_json)

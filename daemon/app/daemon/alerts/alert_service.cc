@@ -234,7 +234,7 @@ void AlertService::on_verdicts(std::span<const RunVerdict> verdicts) {
   const TimeNs now = wall();
   std::map<records::JobRunId, std::string> open;
   for (const alert::Issue* issue : book_.firing())
-    open[{issue->fault.job, issue->fault.run}] = issue->fault.diagnosis;
+    if (issue->fault.decision.empty()) open[{issue->fault.job, issue->fault.run}] = issue->fault.diagnosis;
   for (const RunVerdict& v : verdicts) {
     alert::End why = v.known ? alert::End::kWithdrawn : alert::End::kForgotten;
     if (const auto at = open.find({v.job, v.run}); at != open.end() && v.refuted.contains(at->second))
@@ -244,9 +244,22 @@ void AlertService::on_verdicts(std::span<const RunVerdict> verdicts) {
   flush();
 }
 
+void AlertService::on_questions(std::span<const alert::Fault> open,
+                                const std::function<QuestionEnd(const std::string&)>& end_of) {
+  const TimeNs now = wall();
+  for (const std::string& decision : book_.asked())
+    if (std::ranges::find(open, decision, &alert::Fault::decision) == open.end()) {
+      const QuestionEnd end = end_of(decision);
+      book_.answered(decision, end.end, end.by, now);
+    }
+  for (const alert::Fault& question : open) book_.ask(question, now);
+  flush();
+}
+
 void AlertService::restored() {
   for (const alert::Issue* issue : book_.firing())
-    if (issue->storm.empty()) options_.verdicts->look_at(issue->fault.job, issue->fault.run);
+    if (issue->storm.empty() && issue->fault.decision.empty())
+      options_.verdicts->look_at(issue->fault.job, issue->fault.run);
   const bool is_new = seen_until_ns_ == kNoTime;  // first start with an alert file: earlier verdicts are not
                                                   // new
   options_.verdicts->restored(is_new ? kNoTime : seen_until_ns_ - kCatchUp);

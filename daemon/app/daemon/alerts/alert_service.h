@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +53,14 @@ class AlertService {
   // Call after the events are in the records.
   void on_events(const std::vector<LiveEvent>& events);
   void on_verdicts(std::span<const RunVerdict> verdicts);  // subscriber of the feed
+  // The controller's open questions (Fault::decision), each an alert of its own. Others end, as
+  // `end_of` says.
+  struct QuestionEnd {
+    alert::End end = alert::End::kMoot;
+    std::string by;  // who answered; empty: no person did
+  };
+  void on_questions(std::span<const alert::Fault> open,
+                    const std::function<QuestionEnd(const std::string& decision)>& end_of);
   // The engine has ingested all data from before the start. Processes the changes that the previous process
   // had not handled when it ended.
   void restored();

@@ -52,6 +52,8 @@ json issue_json(const alert::Issue& i, const Waiting& waiting) {
           {"state", i.firing() ? "firing" : "resolved"},
           {"job", i.fault.job.empty() ? json(nullptr) : json(i.fault.job)},
           {"run", i.fault.run},
+          {"decision", text_or_null(i.fault.decision)},
+          {"answer_by_ns", time_or_null(i.fault.answer_by_ns)},
           {"diagnosis", i.fault.diagnosis.empty() ? json(nullptr) : json(i.fault.diagnosis)},
           {"title", i.fault.title},
           {"severity", alert::to_string(i.severity)},
@@ -134,7 +136,8 @@ void DaemonApi::mark_alerts(json& items) const {
   if (!parts_.alerts) return;
   std::map<std::pair<std::string, uint32_t>, const alert::Issue*> firing;
   for (const alert::Issue* issue : parts_.alerts->book().firing())
-    if (issue->storm.empty()) firing[{issue->fault.job, issue->fault.run}] = issue;
+    if (issue->storm.empty() && issue->fault.decision.empty())
+      firing[{issue->fault.job, issue->fault.run}] = issue;
   for (json& item : items) {
     const auto at = firing.find({item.value("id", ""), item.value("run", 0u)});
     if (at == firing.end()) continue;

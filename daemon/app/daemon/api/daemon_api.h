@@ -20,6 +20,7 @@
 #include "app/daemon/engine/engine_worker.h"
 #include "app/daemon/intake/sources.h"
 #include "app/daemon/keep/recorder.h"
+#include "app/daemon/recover/recovery_service.h"
 #include "app/daemon/self/agent_counts.h"
 #include "app/daemon/self/self_watch.h"
 #include "app/daemon/uplink/uplink.h"
@@ -49,8 +50,9 @@ struct AgentParts {
   std::function<const RasService*()> ras = {};                   // may return null
   // Applies the whole new configuration and rules, or nothing of them; answers afterwards.
   std::function<void(std::function<void(Status)>)> reload = {};
-  AlertService* alerts = nullptr;   // null with an uplink
-  VerdictFeed* verdicts = nullptr;  // null with an uplink
+  AlertService* alerts = nullptr;             // null with an uplink
+  VerdictFeed* verdicts = nullptr;            // null with an uplink
+  const RecoveryService* recovery = nullptr;  // null without a controller
 };
 
 class DaemonApi : public serve::ApiSource {

@@ -1,6 +1,7 @@
 #include "app/daemon/alerts/alert_metrics.h"
 #include "app/daemon/api/daemon_api.h"
 #include "app/daemon/api/job_metrics.h"
+#include "app/daemon/api/recovery_metrics.h"
 
 namespace culprit::app {
 namespace {
@@ -259,6 +260,8 @@ std::string DaemonApi::metrics_text(Counters counters) {
   if (const CaptureService* capture = parts.capture ? parts.capture() : nullptr) about_capture(m, *capture);
   if (parts.engine) about_jobs(m, *parts.engine);
   if (parts.alerts && counters == Counters::kAll) about_alerts(m, *parts.alerts);
+  if (parts.recovery && counters == Counters::kAll)
+    about_recovery(m, *parts.recovery, env_.now(io::Clock::kWall));
   if (parts.uplink) about_uplink(m, parts.uplink->counters());
   if (const std::optional<serve::HttpCounts> http = parts.http()) {
     const serve::HttpCounts& counts = *http;
@@ -277,8 +280,10 @@ void DaemonApi::job_metrics(KeepJob keep, std::function<void(std::string)> answe
     std::vector<JobCounters> jobs = counters ? *counters : std::vector<JobCounters>();
     std::erase_if(jobs, [&](const JobCounters& job) { return !keep(job.id); });
     const auto most = static_cast<size_t>(parts_.config->http.metrics_jobs);
-    answer(job_metrics_text(std::move(jobs),
-                            {most, env_.now(io::Clock::kWall), late ? counters_.age() : TimeNs{0}}));
+    std::string text = job_metrics_text(
+        std::move(jobs), {most, env_.now(io::Clock::kWall), late ? counters_.age() : TimeNs{0}});
+    if (parts_.recovery) text += recovery_job_metrics(*parts_.recovery, most, keep);
+    answer(std::move(text));
   });
 }
 

@@ -3,15 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "app/daemon/api/daemon_api.h"
+#include "base/text.h"
 #include "core/recover/cost.h"
 #include "model/recovery_json.h"
 
 namespace culprit::app {
 namespace {
+
+// Rows of an answer, the newest ones.
+constexpr size_t kShownMachines = 5000, kShownActions = 200, kShownNotes = 200, kShownAttempts = 1000;
+constexpr size_t kShownEvidence = 5, kShownEvidenceBytes = 500;  // lines behind a decision
 
 void write_job(JsonWriter& w, const recover::JobView& view) {
   w.field("job", view.job.id);
@@ -43,34 +51,163 @@ void write_quantiles(JsonWriter& w, const char* name, const recover::Quantiles& 
   });
 }
 
-std::string cost_json(const recover::Cost& cost) {
+void write_cost(JsonWriter& w, const recover::Cost& cost) {
+  w.field("jobs", cost.jobs);
+  w.field("attempts", cost.attempts);
+  w.field("failures", cost.failures);
+  w.field("wall_s", cost.wall_s);
+  w.field("productive_s", cost.productive_s);
+  w.field("ettr", cost.ettr());
+  w.list("lost", cost.lost_s, [&](const auto& lost) {
+    w.object([&] {
+      w.text_or_null("cause", lost.first);
+      w.field("seconds", lost.second);
+    });
+  });
+}
+
+std::string cost_json(const recover::Cost& cost, const std::vector<recover::CostBook::JobCost>& jobs) {
   JsonWriter w;
   w.object([&] {
-    w.field("jobs", cost.jobs);
-    w.field("attempts", cost.attempts);
-    w.field("failures", cost.failures);
-    w.field("wall_s", cost.wall_s);
-    w.field("productive_s", cost.productive_s);
-    w.field("ettr", cost.ettr());
-    w.list("lost", cost.lost_s, [&](const auto& lost) {
-      w.object([&] {
-        w.text_or_null("cause", lost.first);
-        w.field("seconds", lost.second);
-      });
-    });
+    write_cost(w, cost);
     write_quantiles(w, "detect", cost.detect);
     write_quantiles(w, "decide", cost.decide);
     write_quantiles(w, "again", cost.again);
+    w.list("items", jobs, [&](const recover::CostBook::JobCost& one) {
+      w.object([&] {
+        w.field("job", one.job.id);
+        w.field("scheduler", one.job.scheduler);
+        w.time("last_ns", one.last_ns);
+        write_cost(w, one.cost);
+      });
+    });
   });
   return w.finish();
 }
 
-// The rows of a table, read on the ledger's worker.
+void write_order(JsonWriter& w, const ActionOrder& order) {
+  w.object([&] {
+    w.field("kind", word_of(order.kind));
+    w.field("target", order.target);
+    w.values("excluded", order.excluded);
+    w.field("code", order.code);
+    w.field("reason", order.reason);
+  });
+}
+
+void write_note(JsonWriter& w, const store::RecoveryNote& note) {
+  w.object([&] {
+    w.time("time_ns", note.time_ns);
+    w.field("kind", note.kind);
+    w.text_or_null("job", note.job);
+    w.text_or_null("decision", note.decision);
+    w.field("text", note.text);
+    note.order.empty() ? w.null("order") : w.raw("order", note.order);
+  });
+}
+
+// What speaks for a decision: the verdict, where its report is, and its first lines.
+void write_verdict(JsonWriter& w, const RunVerdict* of_run) {
+  if (!of_run) return w.null("verdict");
+  const Verdict& v = *of_run->verdict;
+  std::vector<const Evidence*> lines;
+  for (const Evidence& one : v.diagnosis.evidence)
+    if (lines.size() < kShownEvidence) lines.push_back(&one);
+  w.member("verdict", [&] {
+    w.object([&] {
+      w.field("job", v.job);
+      w.field("run", v.run);
+      w.field("id", v.id());
+      w.field("title", v.diagnosis.title);
+      w.field("headline", v.diagnosis.headline);
+      w.field("confidence", v.diagnosis.confidence);
+      w.values("why", v.diagnosis.why);
+      w.list("evidence", lines, [&](const Evidence* one) {
+        w.object([&] {
+          w.text_or_null("host", one->host.value_or(""));
+          w.field("file", one->file);
+          w.field("line", one->line);
+          w.field("text", shorten(one->text, kShownEvidenceBytes));
+          w.time("time_ns", one->time_ns);
+        });
+      });
+    });
+  });
+}
+
+void write_questions(JsonWriter& w, const RecoveryService& service) {
+  w.list("questions", service.questions().open(), [&](const auto& one) {
+    const recover::Question& q = one.second.question;
+    const auto view = service.controller().view(q.job);
+    w.object([&] {
+      w.field("decision", q.decision);
+      w.text_or_null("job", view ? view->job.id : "");
+      w.field("does", deeds_of(q.orders));
+      w.field("text", q.text);
+      w.time("asked_ns", one.second.asked_ns);
+      w.time("expires_ns", q.expires_ns);
+      w.list("orders", q.orders, [&](const ActionOrder& order) { write_order(w, order); });
+      write_verdict(w, view ? service.verdict_of(view->job.id) : nullptr);
+    });
+  });
+  w.list("answered", service.questions().ended(), [&](const EndedQuestion& one) {
+    w.object([&] {
+      w.field("decision", one.decision);
+      w.field("does", one.text);
+      w.field("end", question_end(one.end));
+      w.text_or_null("by", one.by);
+      w.time("time_ns", one.at_ns);
+    });
+  });
+}
+
+// Hosts that are out by the controller, and how often they were.
+void write_out(JsonWriter& w, const recover::Controller& controller, TimeNs now) {
+  constexpr TimeNs kWindow = 7LL * 24 * 3600 * kNsPerSecond;  // of the policy
+  w.list("out", controller.guard().out(), [&](const std::string& host) {
+    const MachineRecord* machine = controller.machines().find(host);
+    const ActionRecord* action = machine ? controller.actions().find(machine->op) : nullptr;
+    w.object([&] {
+      w.field("host", host);
+      w.text_or_null("op", machine ? machine->op : "");
+      w.text_or_null("decision", action ? action->order.decision : "");
+      w.text_or_null("root", action ? action->root : "");
+      w.text_or_null("by", action ? action->by : "");
+      w.time("since_ns", machine ? machine->isolated_ns : kNoTime);
+      w.field("isolated", machine ? machine->isolated : 0);
+      w.text_or_null("again", controller.machines().again(host, kWindow, now));
+    });
+  });
+}
+
+void write_stages(JsonWriter& w, const recover::GuardOptions& options) {
+  const auto write = [&](const std::string& partition, const recover::Stages& stages) {
+    w.object([&] {
+      w.text_or_null("partition", partition);
+      w.field("isolate", stages.isolate);
+      w.field("restart", stages.restart);
+      w.field("check", stages.check);
+      w.field("return", stages.give_back);
+    });
+  };
+  std::map<std::string, recover::Stages> all = options.partitions;
+  if (all.empty()) all.emplace("", options.stages);
+  w.list("stages", all, [&](const auto& one) { write(one.first, one.second); });
+}
+
+// Rows of the ledger, read by its reader.
 template <class Read>
 void answer_from(RecoveryService& service, serve::RecoverySource::Answer answer, Read read) {
   const auto text = std::make_shared<Result<std::string>>(std::string());
-  service.query([text, read = std::move(read)](store::RecoveryStore& store) { *text = read(store); },
-                [text, answer = std::move(answer)] { answer(*text); });
+  service.read([text, read = std::move(read)](store::RecoveryStore& store) { *text = read(store); },
+               [text, answer = std::move(answer)] { answer(*text); });
+}
+
+Result<std::string> items_json(const Result<std::vector<std::string>>& rows) {
+  if (!rows) return tl::unexpected(rows.error());
+  JsonWriter w;
+  w.object([&] { w.list("items", *rows, [&](const std::string& row) { w.write_raw(row); }); });
+  return w.finish();
 }
 
 }  // namespace
@@ -85,6 +222,9 @@ void RecoveryApi::overview(Answer answer) {
     const auto breaker = controller.guard().breaker(now);
     w.text_or_null("breaker", breaker ? breaker->why : "");
     w.field("isolated", controller.guard().at_once());
+    write_stages(w, controller.guard().options());
+    write_questions(w, service_);
+    write_out(w, controller, now);
     w.list("items", controller.jobs(), [&](const std::string& key) {
       w.object([&] {
         if (const auto view = controller.view(key)) write_job(w, *view);
@@ -94,56 +234,74 @@ void RecoveryApi::overview(Answer answer) {
   answer(w.finish());
 }
 
+// The rows of the job are read by the reader; its actions are in memory, by decision.
 void RecoveryApi::decision(const std::string& job, Answer answer) {
   const std::string key = service_.key_of_job(job);
   const auto view = service_.controller().view(key);
   if (!view) return answer(fail(ErrorCode::kNotFound, fmt::format("the controller knows no job {}", job)));
-  const auto attempts_and_notes = [key, view = *view, why = service_.controller().explain(key),
-                                   actions = service_.controller().actions().of(view->decision).size()](
-                                      store::RecoveryStore& store) -> Result<std::string> {
-    auto notes = store.notes({key, "", 200});
-    auto rows = store.load();
-    if (!notes) return tl::unexpected(notes.error());
-    if (!rows) return tl::unexpected(rows.error());
-    std::erase_if(rows->actions,
-                  [&](const ActionRecord& row) { return recover::key_of(row.order.job) != key; });
-    std::erase_if(rows->attempts, [&](const AttemptRecord& row) { return recover::key_of(row.job) != key; });
-    JsonWriter w;
-    w.object([&] {
-      write_job(w, view);
-      w.values("explanation", why);
-      w.list("actions", rows->actions, [&](const ActionRecord& row) { write(w, row); });
-      w.list("attempts", rows->attempts, [&](const AttemptRecord& row) { write(w, row); });
-      w.list("notes", *notes, [&](const store::RecoveryNote& note) {
-        w.object([&] {
-          w.time("time_ns", note.time_ns);
-          w.field("kind", note.kind);
-          w.text_or_null("decision", note.decision);
-          w.field("text", note.text);
-        });
-      });
-    });
-    return w.finish();
+  struct Rows {
+    Result<std::vector<store::RecoveryNote>> notes = std::vector<store::RecoveryNote>();
+    Result<std::vector<AttemptRecord>> attempts = std::vector<AttemptRecord>();
   };
-  answer_from(service_, std::move(answer), attempts_and_notes);
+  const auto rows = std::make_shared<Rows>();
+  service_.read(
+      [rows, key, of = view->job](store::RecoveryStore& store) {
+        rows->notes = store.notes({key, "", kShownNotes});
+        rows->attempts = store.attempts_of(of, kShownAttempts);
+      },
+      [this, rows, view = *view, answer = std::move(answer)] {
+        if (!rows->notes) return answer(tl::unexpected(rows->notes.error()));
+        if (!rows->attempts) return answer(tl::unexpected(rows->attempts.error()));
+        std::set<std::string> decisions{view.decision};
+        for (const AttemptRecord& row : *rows->attempts) decisions.insert(row.decision);
+        for (const store::RecoveryNote& row : *rows->notes) decisions.insert(row.decision);
+        std::vector<const ActionRecord*> actions;
+        for (const std::string& one : decisions)
+          for (const ActionRecord* row : service_.controller().actions().of(one))
+            if (recover::key_of(row->order.job) == view.key) actions.push_back(row);
+        std::ranges::stable_sort(actions, {}, &ActionRecord::reserved_ns);
+        JsonWriter w;
+        w.object([&] {
+          write_job(w, view);
+          w.values("explanation", service_.controller().explain(view.key));
+          write_verdict(w, service_.verdict_of(view.job.id));
+          w.list("actions", actions, [&](const ActionRecord* row) { write(w, *row); });
+          w.list("attempts", *rows->attempts, [&](const AttemptRecord& row) { write(w, row); });
+          w.list("notes", *rows->notes, [&](const store::RecoveryNote& note) { write_note(w, note); });
+        });
+        answer(w.finish());
+      });
 }
 
 void RecoveryApi::machines(Answer answer) {
-  answer_from(service_, std::move(answer), [](store::RecoveryStore& store) -> Result<std::string> {
-    const auto rows = store.load();
+  answer_from(service_, std::move(answer),
+              [](store::RecoveryStore& store) { return items_json(store.newest_machines(kShownMachines)); });
+}
+
+void RecoveryApi::actions(Answer answer) {
+  answer_from(service_, std::move(answer),
+              [](store::RecoveryStore& store) { return items_json(store.newest_actions(kShownActions)); });
+}
+
+void RecoveryApi::notes(const std::string& kind, Answer answer) {
+  answer_from(service_, std::move(answer), [kind](store::RecoveryStore& store) -> Result<std::string> {
+    const auto rows = store.notes({"", "", kShownNotes, kind});
     if (!rows) return tl::unexpected(rows.error());
     JsonWriter w;
-    w.object([&] { w.list("items", rows->machines, [&](const MachineRecord& row) { write(w, row); }); });
+    w.object([&] { w.list("items", *rows, [&](const store::RecoveryNote& note) { write_note(w, note); }); });
     return w.finish();
   });
 }
 
-void RecoveryApi::cost(Answer answer) {
-  answer_from(service_, std::move(answer), [](store::RecoveryStore& store) -> Result<std::string> {
-    const auto rows = store.load();
-    if (!rows) return tl::unexpected(rows.error());
-    return cost_json(recover::cost_of(rows->attempts));
-  });
+// The sums are kept in memory; quantiles of all single times are the reader's work.
+void RecoveryApi::cost(uint32_t jobs, Answer answer) {
+  answer_from(service_, std::move(answer),
+              [cost = service_.cost().total(), spans = service_.cost().spans(),
+               newest = service_.cost().newest(jobs)](store::RecoveryStore&) -> Result<std::string> {
+                recover::Cost out = cost;
+                recover::add_quantiles(spans, out);
+                return cost_json(out, newest);
+              });
 }
 
 void RecoveryApi::order(const serve::RecoveryOrder& order, const serve::Actor& by, Answer answer) {
@@ -152,13 +310,8 @@ void RecoveryApi::order(const serve::RecoveryOrder& order, const serve::Actor& b
   constexpr const char* kWords[] = {"decision approved", "decision declined", "isolation undone",
                                     "breaker reset"};
   const char* word = kWords[static_cast<size_t>(order.what)];
-  const recover::Controller& controller = service_.controller();
   const bool answers = order.what == What::kApprove || order.what == What::kDecline;
-  const auto asks = [&](const std::string& key) {
-    const auto view = controller.view(key);
-    return view && view->asks && view->decision == order.id;
-  };
-  if (answers && std::ranges::none_of(controller.jobs(), asks))
+  if (answers && !service_.controller().asks(order.id))
     return answer(fail(ErrorCode::kNotFound, fmt::format("no question is open for {}", order.id)));
   if (order.what == What::kUndo) {
     if (const Status done = service_.undo(order.id, name); !done) return answer(tl::unexpected(done.error()));

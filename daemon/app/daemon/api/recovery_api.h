@@ -19,7 +19,9 @@ class RecoveryApi final : public serve::RecoverySource {
   void overview(Answer answer) override;
   void decision(const std::string& job, Answer answer) override;
   void machines(Answer answer) override;
-  void cost(Answer answer) override;
+  void cost(uint32_t jobs, Answer answer) override;
+  void actions(Answer answer) override;
+  void notes(const std::string& kind, Answer answer) override;
   void order(const serve::RecoveryOrder& order, const serve::Actor& by, Answer answer) override;
 
  private:

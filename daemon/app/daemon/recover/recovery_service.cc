@@ -38,6 +38,7 @@ RecoveryService::~RecoveryService() {
   if (executor_) executor_->stop();
   if (ledger_) ledger_->abandon();
   if (looker_) looker_->abandon();
+  if (reader_) reader_->abandon();
 }
 
 Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, RecoveryServiceOptions options) {
@@ -57,7 +58,7 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
     if (!out->controller_.load(std::move(row)))
       return fail(ErrorCode::kInvalid, "recover.db: an action contradicts itself");
   }
-  for (const AttemptRecord& row : rows->attempts) out->jobs_.load(row);
+  for (const AttemptRecord& row : rows->attempts) out->jobs_.load(row), out->cost_.put(row);
   for (AttemptRecord& row : rows->attempts)
     if (!out->controller_.load(std::move(row)))
       return fail(ErrorCode::kInvalid, "recover.db: an attempt contradicts itself");
@@ -65,7 +66,12 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
   if (rows->reset_ns != kNoTime && rows->reset_ns != kResetWanted)
     out->last_reset_ = {rows->reset_by, rows->reset_ns};
   out->store_ = std::move(*store);
-  for (auto [worker, name] : {std::pair{&out->ledger_, "recovery ledger"}, {&out->looker_, "scheduler"}}) {
+  auto reader = store::RecoveryStore::open_reader(out->config().state_dir + "/recover.db");
+  if (!reader) return tl::unexpected(reader.error());
+  out->reader_store_ = std::move(*reader);
+  for (auto [worker, name] : {std::pair{&out->ledger_, "recovery ledger"},
+                              {&out->looker_, "scheduler"},
+                              {&out->reader_, "recovery reader"}}) {
     auto made = env.worker(name);
     if (!made) return tl::unexpected(made.error());
     *worker = std::move(*made);
@@ -105,6 +111,7 @@ recover::ControllerOptions RecoveryService::controller_options() const {
 // reserved action is given once more if it is young: the executor reads first whether it was done.
 void RecoveryService::restored() {
   restored_ = true;
+  if (options_.questions) options_.questions({}, {});  // none outlives a restart
   if (!look_) begun_ = true, begin();
   run();
 }
@@ -145,6 +152,7 @@ void RecoveryService::beat() {
   if (pruned_ns_ == kNoTime || now - pruned_ns_ >= kPruneEvery) {
     pruned_ns_ = now;
     query([now](store::RecoveryStore& store) { (void)store.prune(now); }, {});
+    cost_.prune(now - store::kRecoveryRetention);
   }
   check_endings();
   if (controller_.next_ns() != kNoTime && controller_.next_ns() <= now) give(recover::Tick{});
@@ -167,6 +175,7 @@ void RecoveryService::run() {
         give(recover::HostChecked{host, recover::CheckAnswer::kNoAnswer, "no node check is configured"});
     } else if (auto* question = std::get_if<recover::Question>(&order)) {
       note({recover::NoteKind::kDecided, question->job, question->decision, "asks: " + question->text, {}});
+      questions_.ask(std::move(*question), wall());
     } else {
       note(std::get<recover::Note>(order));
     }
@@ -174,10 +183,34 @@ void RecoveryService::run() {
   unwritten_.actions = controller_.drain_actions();
   unwritten_.attempts = controller_.drain_attempts();
   unwritten_.machines = controller_.drain_machines();
+  count_changes();
+  settle_questions();
   write();
 }
 
+void RecoveryService::count_changes() {
+  for (const AttemptRecord& row : unwritten_.attempts) cost_.put(row);
+  for (const ActionRecord& row : unwritten_.actions)
+    if (row.state != ActionState::kReserved || row.sent == 1) ++counts_.actions[{row.order.kind, row.state}];
+}
+
+// Each question is an alert while it is open.
+void RecoveryService::settle_questions() {
+  const auto ended =
+      questions_.settle([&](const std::string& decision) { return controller_.asks(decision); }, wall());
+  for (const EndedQuestion& one : ended) ++counts_.questions[one.end];
+  if (!options_.questions || (ended.empty() && questions_.open().empty())) return;
+  std::vector<alert::Fault> open;
+  for (const auto& [decision, one] : questions_.open()) {
+    const auto view = controller_.view(one.question.job);
+    const std::string job = view ? view->job.id : "";
+    open.push_back(alert_of(one.question, verdict_of(job), name_of(job)));
+  }
+  options_.questions(open, ended);
+}
+
 void RecoveryService::note(const recover::Note& note) {
+  ++counts_.notes[std::string(recover::to_string(note.kind))];
   unwritten_.notes.push_back({wall(), std::string(recover::to_string(note.kind)), note.job, note.decision,
                               note.text, note.order ? to_json(ActionRecord{*note.order}) : ""});
   const bool loud = note.kind == recover::NoteKind::kHeld || note.kind == recover::NoteKind::kRefused;
@@ -388,6 +421,7 @@ void RecoveryService::take_verdicts() {
 // ---- people
 
 void RecoveryService::answer(const std::string& decision, bool approved, const std::string& by) {
+  questions_.answer(decision, approved, by);
   give(recover::Approval{decision, approved, by});
   run();
 }
@@ -416,6 +450,16 @@ std::string RecoveryService::key_of_job(const std::string& job) const {
   return known ? recover::key_of(*known) : "";
 }
 
+const RunVerdict* RecoveryService::verdict_of(const std::string& job) const {
+  const auto stored = verdicts_.find(job);
+  return stored == verdicts_.end() || !stored->second.verdict.verdict ? nullptr : &stored->second.verdict;
+}
+
+std::string RecoveryService::name_of(const std::string& job) const {
+  const auto name = names_.find(job);
+  return name == names_.end() ? job : name->second;
+}
+
 std::optional<std::string> RecoveryService::trouble() const {
   for (const std::string* why : {&damage_, &store_error_, &look_error_})
     if (!why->empty()) return *why;
@@ -424,6 +468,10 @@ std::optional<std::string> RecoveryService::trouble() const {
 
 void RecoveryService::query(std::function<void(store::RecoveryStore&)> work, std::function<void()> done) {
   ledger_->submit([store = store_, work = std::move(work)] { work(*store); }, std::move(done));
+}
+
+void RecoveryService::read(std::function<void(store::RecoveryStore&)> work, std::function<void()> done) {
+  reader_->submit([store = reader_store_, work = std::move(work)] { work(*store); }, std::move(done));
 }
 
 }  // namespace culprit::app

@@ -2,8 +2,8 @@
 // what it decides, and only then has it carried out. Without a scheduler, a ledger or a verdict nothing is
 // done, and jobs go on.
 //
-// Thread: the loop's, also for callbacks. Owns a worker for the ledger, one for the scheduler's view, and the
-// executor's. Borrows its parts, which outlive it.
+// Thread: the loop's, also for callbacks. Owns a worker for the ledger, one for its readers, one for the
+// scheduler's view, and the executor's. Borrows its parts, which outlive it.
 #pragma once
 
 #include <deque>
@@ -19,9 +19,11 @@
 #include "app/config/config.h"
 #include "app/daemon/alerts/run_verdict.h"
 #include "app/daemon/engine/engine_worker.h"
+#include "app/daemon/recover/open_questions.h"
 #include "app/daemon/recover/scheduled_jobs.h"
 #include "app/daemon/recover/schedulers.h"
 #include "core/recover/controller.h"
+#include "core/recover/cost_book.h"
 #include "io/env.h"
 #include "model/peer.h"
 #include "respond/executor.h"
@@ -37,6 +39,16 @@ struct RecoveryServiceOptions {
   // Ends a job's processes on these hosts.
   std::function<void(const std::vector<std::string>& hosts, const peer::EndTasks&)> end_tasks;
   std::function<SchedulerParts()> scheduler = {};  // empty: as `config` says
+  // Questions of the controller as alerts: all that are open, and those that ended just now.
+  std::function<void(std::span<const alert::Fault> open, std::span<const EndedQuestion> ended)> questions =
+      {};
+};
+
+// Since the start, for /metrics.
+struct RecoveryCounts {
+  std::map<std::string, uint64_t> notes;                          // by kind
+  std::map<alert::End, uint64_t> questions;                       // by end
+  std::map<std::pair<OrderKind, ActionState>, uint64_t> actions;  // that reached this state
 };
 
 class RecoveryService {
@@ -64,10 +76,20 @@ class RecoveryService {
   std::string key_of_job(const std::string& job) const;
   // Why the controller does nothing now; nothing: it works.
   std::optional<std::string> trouble() const;
+  const OpenQuestions& questions() const { return questions_; }
+  const recover::CostBook& cost() const { return cost_; }
+  const RecoveryCounts& counts() const { return counts_; }
+  // The verdict behind a job's decision, by its id at the scheduler; null: none.
+  const RunVerdict* verdict_of(const std::string& job) const;
+  // Culprit's id of a job of the scheduler.
+  std::string name_of(const std::string& job) const;
+  // The ledger on a reader of its own: no read delays what has to be written.
+  void read(std::function<void(store::RecoveryStore&)> work, std::function<void()> done);
+
+ private:
   // The ledger, on its worker.
   void query(std::function<void(store::RecoveryStore&)> work, std::function<void()> done);
 
- private:
   RecoveryService(io::Env& env, RecoveryServiceOptions options);
   struct StoredVerdict {
     RunVerdict verdict;
@@ -96,20 +118,26 @@ class RecoveryService {
   bool is_own_hold(const recover::Input& input, TimeNs read_ns) const;
   bool cannot_write() const { return !damage_.empty() || !store_error_.empty(); }
   void note(const recover::Note& note);
+  void settle_questions();
+  void count_changes();
   TimeNs wall() const { return env_.now(io::Clock::kWall); }
 
   io::Env& env_;
   RecoveryServiceOptions options_;
-  std::shared_ptr<store::RecoveryStore> store_;  // used on ledger_ alone
-  std::unique_ptr<io::Worker> ledger_, looker_;
+  std::shared_ptr<store::RecoveryStore> store_;         // used on ledger_ alone
+  std::shared_ptr<store::RecoveryStore> reader_store_;  // used on reader_ alone
+  std::unique_ptr<io::Worker> ledger_, looker_, reader_;
   std::unique_ptr<respond::Executor> executor_;  // null: nothing is carried out
   std::function<Result<respond::SchedulerView>()> look_;
   recover::Controller controller_;
   ScheduledJobs jobs_;
   std::vector<recover::Input> inputs_;
   store::RecoveryRows unwritten_;
-  std::vector<ActionOrder> waiting_;               // for their rows to be stored
-  std::map<std::string, Ending> endings_;          // by op
+  std::vector<ActionOrder> waiting_;       // for their rows to be stored
+  std::map<std::string, Ending> endings_;  // by op
+  OpenQuestions questions_;
+  recover::CostBook cost_;
+  RecoveryCounts counts_;
   std::map<std::string, StoredVerdict> verdicts_;  // by the scheduler's id: the latest
   std::map<std::string, TimeNs> starting_;         // jobs that we start: kNoTime, or when that ended
   std::map<std::string, std::string> names_;       // culprit's id of a job, by the scheduler's

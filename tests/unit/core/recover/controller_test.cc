@@ -685,7 +685,7 @@ BOOST_AUTO_TEST_CASE(a_stage_that_is_off_does_nothing_and_the_others_do) {
   Cluster r(only_restart);
   r.start(kJob);
   same_lines(r.verdict(kJob, gpu_lost("n1", r.now), false), {"run-again 4711 -n1"});
-  BOOST_TEST(r.noted(NoteKind::kRefused, "recover.stages.isolate"));
+  BOOST_TEST(r.noted(NoteKind::kRefused, "act.isolate"));
 }
 
 BOOST_AUTO_TEST_CASE(without_inputs_nothing_happens) {

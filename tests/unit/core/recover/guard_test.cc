@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_on_by_default) {
   act.mode = Mode::kAct;
   Rails k(100, act);
   BOOST_TEST(k.refuses() == "stage");
-  BOOST_TEST(k.names("recover.stages.isolate"));
+  BOOST_TEST(k.names("act.isolate"));
   BOOST_TEST(k.guard.restart("").has_value());
   BOOST_TEST(k.guard.check("").has_value());
   BOOST_TEST(k.guard.give_back("n1", "").has_value());
