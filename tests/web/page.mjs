@@ -5,6 +5,7 @@ import path from "node:path";
 import { Daemon, EVIL, READ, TOKEN, until } from "./daemon.mjs";
 import { PHONE, ROOT, SHOTS, axe, browser, drawn as drawnOf, isNarrow, launch, middle, need, newPage as plainPage, rendererTime, shot as shotOf,
          sorted, troubles, within } from "./harness.mjs";
+import { recoveryPromises } from "./recovery.mjs";
 import { reportPromises } from "./report.mjs";
 
 const FIRST_VIEW_MS = 200, FIRST_VIEW_BYTES = 150 * 1024, BIG_JOB_MS = 1000, FRAME_MS = 50;
@@ -594,7 +595,7 @@ async function prepare() {
 async function main() {
   let passed = 0, failed = 0;
   try {
-    const all = [...promises.slice(0, -1), ...reportPromises(daemon), promises.at(-1)];
+    const all = [...promises.slice(0, -1), ...recoveryPromises(daemon), ...reportPromises(daemon), promises.at(-1)];
     const chosen = all.filter(({ name }) => !only || name.includes(only));
     await launch();
     if (chosen.some(({ needs }) => needs)) await prepare();

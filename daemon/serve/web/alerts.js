@@ -21,7 +21,8 @@ function row(alert, linked, done) {
   const trouble = h("p", { class: "bad", role: "alert" });
   const firing = alert.state === "firing";
   const by = h("input", { id: "by-" + alert.key, value: sessionStorage.getItem(BY) || "", autocomplete: "name", maxlength: 200 });
-  const buttons = DEEDS.filter(([deed]) => deed !== "acknowledge" || !alert.acknowledged_by).map(([deed, label, title]) => {
+  const possible = ([deed]) => deed === "acknowledge" ? !alert.acknowledged_by : deed !== "repaired" || !alert.decision;
+  const buttons = DEEDS.filter(possible).map(([deed, label, title]) => {
     const out = h("button", { type: "button", title }, label);
     out.addEventListener("click", async () => {
       sessionStorage.setItem(BY, by.value.trim());
@@ -38,6 +39,7 @@ function row(alert, linked, done) {
   });
   return h("div", { class: linked ? "alert linked" : "alert", "data-alert": alert.key, tabindex: linked ? "-1" : null },
     h("p", { role: "status" }, h("b", {}, "Alert"), " ", stateOf(alert)),
+    alert.decision && h("p", {}, bdi(alert.title), firing && [": ", h("a", { href: "#/recover/" + encodeURIComponent(alert.decision) }, "answer it")]),
     firing && h("div", { class: "actions" }, buttons, h("label", { for: "by-" + alert.key }, "as "), by),
     trouble);
 }

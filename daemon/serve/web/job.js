@@ -6,6 +6,7 @@ import { bdi, command, h, name, quoted, replace, section } from "./dom.js";
 import { evidence } from "./evidence.js";
 import { judge } from "./judge.js";
 import { linesLink, readCommand, readerOf, showLines } from "./lines.js";
+import { JobDecision } from "./recover.js";
 import { card, facts, hang, indicating, irregular, numerics, others, past, problems, revisions, suspects } from "./parts.js";
 import { Charts } from "./timeline.js";
 
@@ -61,7 +62,7 @@ export function jobView(main, at) {
   const head = h("p", { class: "up" }, h("a", { href: "#/" }, "← All jobs"), " ", h("b", {}, bdi(job)));
   const body = h("div", {}, h("p", { class: "soft" }, "reading the report"));
   const story = [];
-  const alerts = new Alerts(at.query.get("alert"));
+  const alerts = new Alerts(at.query.get("alert")), decision = new JobDecision();
   let last = "", charts = null, rows = [], range = Object.fromEntries(["from", "to", "steps"].map((key) => [key, at.query.get(key)]).filter(([, x]) => x));
   let written = null;
   document.title = name(job) + " – Culprit";
@@ -84,7 +85,7 @@ export function jobView(main, at) {
     document.title = (d ? "● " + name(d.title) + " – " : "") + name(job) + " – Culprit";
     replace(head, h("a", { href: "#/" }, "← All jobs"), " ", h("b", {}, bdi(job)), run ? ` run ${run}` : "");
     const rest = h("div", {}), gone = h("div", {}), history = h("p", { class: "soft" });
-    replace(body, attemptTotals(report.attempts), card(report, site, history), alerts.element, d && section("Evidence", evidence(site, d)), hang(report.hang), charts.element, rest);
+    replace(body, attemptTotals(report.attempts), card(report, site, history), alerts.element, decision.element, d && section("Evidence", evidence(site, d)), hang(report.hang), charts.element, rest);
     const fold = () => replace(gone, past(report, rows, site));
     // What is below the first screen comes after it.
     requestAnimationFrame(() => setTimeout(() => {
@@ -115,6 +116,7 @@ export function jobView(main, at) {
       throw error;
     }
     alerts.refresh(job, JSON.parse(text).job.run ?? 0);
+    decision.refresh(job);
     if (text === last && force !== true) return;
     const busy = body.contains(document.activeElement) || body.querySelector("[aria-expanded=true]") || charts?.group.zoomed;
     if (last && busy && force !== true) return notice();

@@ -14,6 +14,7 @@ const LATER = {
   hosts: async () => (await import("./hosts.js")).hostsView,
   compare: async () => (await import("./compare.js")).compareView,
   rules: async () => (await import("./rules.js")).rulesView,
+  recover: async () => (await import("./recover.js")).recoverView,
 };
 
 let view = {}, events = null, followed = null, due = null, key = "", shown = 0;
@@ -143,7 +144,7 @@ function step(by) {
   next.scrollIntoView({ block: "nearest" });
 }
 
-const GO = { n: "#/", h: "#/hosts", r: "#/rules" };
+const GO = { n: "#/", h: "#/hosts", r: "#/rules", c: "#/recover" };
 
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
