@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cli/hosts.h"
+#include "cli/recovery_text.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
 #include "cli/verbs.h"
@@ -14,8 +15,8 @@ namespace {
 
 constexpr const char* kHostsExamples = R"(
 Examples:
-  culprit hosts
   culprit hosts --devices             # which devices were suspected of corrupting data, and in which jobs
+  culprit hosts --history             # which hosts the controller took out, and how often
   culprit hosts --format json | jq -r '.items[] | select(.standing == "suspect") | .host')";
 
 // Frames that the collector lacks: "3.2 s, 12 frames".
@@ -96,6 +97,11 @@ int devices(RemoteOptions& o) {
   });
 }
 
+int history(RemoteOptions& o) {
+  return print_answer(o, "/v1/recovery/machines",
+                      [&](const Json& json) { return machines_text(json, o.zone, wall_now()); });
+}
+
 int hosts(RemoteOptions& o) {
   if (Status status = resolve(o); !status) return report_error(status.error().text), kUnable;
   auto client = app::Client::make(o.client);
@@ -137,19 +143,26 @@ std::string hosts_text(const std::vector<Json>& hosts, const Zone& zone, bool co
 
 void add_hosts(Command& app, Run& run) {
   auto o = std::make_shared<RemoteOptions>();
-  auto of_devices = std::make_shared<bool>(false);
+  auto of_devices = std::make_shared<bool>(false), of_history = std::make_shared<bool>(false);
   Command* verb = app.add_subcommand(
       "hosts", "Hosts that the daemon knows, the worst first: suspect (a verdict names it), odd or normal");
   verb->footer(kHostsExamples);
   add_server_options(*verb, *o);
   add_format(*verb, *o, {"text", "json"});
   add_timezone(*verb, *o);
-  verb->add_flag(
+  Option* devices_flag = verb->add_flag(
       "--devices", *of_devices,
       "Instead: which devices were suspected of corrupting data, by jobs, newest first. A device is "
       "known by its UUID or serial number where its loop reported it; `culprit clear HOST` forgets");
-  verb->callback(
-      [o, of_devices, &run] { run = [o, of_devices] { return *of_devices ? devices(*o) : hosts(*o); }; });
+  verb->add_flag("--history", *of_history,
+                 "Instead: what the controller remembers of hosts and devices: suspected, taken out and "
+                 "returned, how often lately (\"third time in 7 days\"), those that are out first")
+      ->excludes(devices_flag);
+  verb->callback([o, of_devices, of_history, &run] {
+    run = [o, of_devices, of_history] {
+      return *of_devices ? devices(*o) : *of_history ? history(*o) : hosts(*o);
+    };
+  });
 }
 
 }  // namespace culprit::cli

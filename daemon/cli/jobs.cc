@@ -1,6 +1,7 @@
 #include "base/text.h"
 #include "cli/jobs_table.h"
 #include "cli/near.h"
+#include "cli/recovery_text.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
 #include "cli/verbs.h"
@@ -11,6 +12,7 @@ namespace {
 constexpr const char* kJobsExamples = R"(
 Examples:
   culprit jobs                                    # of an earlier run: culprit report JOB --run N
+  culprit jobs --cost                             # what failures cost each job, and all of them
   culprit jobs --format json | jq -r '.items[] | select(.state == "failed") | .id')";
 
 int jobs(RemoteOptions& o) {
@@ -35,17 +37,27 @@ int jobs(RemoteOptions& o) {
       stored_runs_hint());
 }
 
+int costs(RemoteOptions& o) {
+  return print_answer(o, "/v1/recovery/cost?jobs=1000",
+                      [&](const Json& json) { return job_costs_text(json, o.zone); });
+}
+
 }  // namespace
 
 void add_jobs(Command& app, Run& run) {
   auto o = std::make_shared<RemoteOptions>();
+  auto of_costs = std::make_shared<bool>(false);
   Command* verb = app.add_subcommand(
       "jobs", "Jobs that the daemon follows or followed, each run of them, the newest first");
   verb->footer(kJobsExamples);
   add_server_options(*verb, *o);
   add_format(*verb, *o, {"text", "json"});
   add_timezone(*verb, *o);
-  verb->callback([o, &run] { run = [o] { return jobs(*o); }; });
+  verb->add_flag(
+      "--cost", *of_costs,
+      "Instead: effective training time of the scheduler's jobs over their attempts, the time lost "
+      "and its cause; needs the controller (act.scheduler)");
+  verb->callback([o, of_costs, &run] { run = [o, of_costs] { return *of_costs ? costs(*o) : jobs(*o); }; });
 }
 
 }  // namespace culprit::cli

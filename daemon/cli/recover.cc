@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
+#include "cli/recovery_text.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
 #include "cli/verbs.h"
@@ -49,9 +50,17 @@ std::string joined(const Json& object, const char* name) {
   return out.empty() ? "-" : out;
 }
 
-std::string seconds_text(const Json& object, const char* name) {
-  const Json value = object.value(name, Json());
-  return value.is_number() ? format_duration(static_cast<TimeNs>(value.get<double>() * kNsPerSecond)) : "-";
+// The questions that wait for a person, each with the command that answers it.
+std::string questions_text(const Json& json, const RemoteOptions& o) {
+  std::string out;
+  const auto list = json.find("questions");  // absent from an older daemon
+  if (list == json.end() || !list->is_array()) return out;
+  for (const Json& one : *list)
+    if (one.is_object())
+      out += fmt::format("\n{} asks to {}\n  why: {}\n  until {}: culprit recover approve {}\n",
+                         text_field(one, "decision"), text_field(one, "does"), text_field(one, "text"),
+                         time_field(one, "expires_ns", o.zone), text_field(one, "decision"));
+  return out.empty() ? out : out + "\n";
 }
 
 std::string overview_text(const Json& json, const RemoteOptions& o) {
@@ -59,6 +68,7 @@ std::string overview_text(const Json& json, const RemoteOptions& o) {
       fmt::format("mode {}; {} hosts are out\n", text_field(json, "mode"), text_field(json, "isolated"));
   for (const auto& [name, prefix] : {std::pair{"trouble", "nothing is done: "}, {"breaker", "breaker: "}})
     if (json.value(name, Json()).is_string()) out += prefix + text_field(json, name) + "\n";
+  out += questions_text(json, o);
   std::vector<std::vector<std::string>> rows{
       {"JOB", "ATTEMPT", "STATE", "SINCE", "DECISION", "WITHOUT", "WHY"}};
   if (const auto items = json.find("items"); items != json.end() && items->is_array())
@@ -90,42 +100,6 @@ std::string explanation_text(const Json& json, const RemoteOptions& o) {
                         text_field(one, "target"), text_field(one, "state"), text_field(one, "detail")});
   constexpr size_t kResult = 5;  // column
   return rows.size() == 1 ? out : out + "\n" + table(rows, wants_color(), kResult, page_width());
-}
-
-std::string machines_text(const Json& json, const RemoteOptions& o) {
-  std::vector<std::vector<std::string>> rows{
-      {"HOST", "DEVICE", "SUSPECTED", "OUT", "RETURNED", "LAST", "CAUSE", "NOW"}};
-  if (const auto items = json.find("items"); items != json.end() && items->is_array())
-    for (const Json& one : *items)
-      if (one.is_object())
-        rows.push_back(
-            {text_field(one, "host"), text_field(one, "device").empty() ? "-" : text_field(one, "device"),
-             text_field(one, "suspected"), text_field(one, "isolated"), text_field(one, "returned"),
-             time_field(one, "last_ns", o.zone), text_field(one, "last_root"),
-             text_field(one, "op").size() == 16 ? "out by " + text_field(one, "op") : "in"});
-  constexpr size_t kCause = 6;  // column
-  return rows.size() == 1 ? std::string("no host was suspected\n")
-                          : table(rows, wants_color(), kCause, page_width());
-}
-
-std::string cost_text(const Json& json, const RemoteOptions&) {
-  const double share = json.value("ettr", 0.0);
-  std::string out = fmt::format("{} jobs, {} attempts, {} failures; {:.1f} % effective training time\n",
-                                text_field(json, "jobs"), text_field(json, "attempts"),
-                                text_field(json, "failures"), 100 * share);
-  std::vector<std::vector<std::string>> rows{{"LOST BY", "TIME"}};
-  if (const auto items = json.find("lost"); items != json.end() && items->is_array())
-    for (const Json& one : *items)
-      if (one.is_object())
-        rows.push_back({one.value("cause", Json()).is_string() ? text_field(one, "cause") : "no verdict",
-                        seconds_text(one, "seconds")});
-  if (rows.size() > 1) out += table(rows, wants_color());
-  for (const auto& [name, words] :
-       {std::pair{"detect", "to detect"}, {"decide", "to decide"}, {"again", "to run again"}})
-    if (const auto q = json.find(name); q != json.end() && q->is_object() && q->value("count", 0) > 0)
-      out += fmt::format("time {}: {} in the middle, {} at most\n", words, seconds_text(*q, "median_s"),
-                         seconds_text(*q, "most_s"));
-  return out;
 }
 
 struct OrderOptions {
@@ -189,9 +163,10 @@ void add_recover(Command& app, Run& run) {
   } kVerbs[] = {
       {"list", "Jobs, their states, and open questions", "/v1/recovery", kListExamples, overview_text},
       {"machines", "Hosts and devices that were suspected or taken out", "/v1/recovery/machines",
-       kMachinesExamples, machines_text},
+       kMachinesExamples,
+       [](const Json& json, const RemoteOptions& o) { return machines_text(json, o.zone, wall_now()); }},
       {"cost", "Effective training time, and time lost by cause", "/v1/recovery/cost", kCostExamples,
-       cost_text}};
+       [](const Json& json, const RemoteOptions&) { return cost_text(json); }}};
   for (const auto& one : kVerbs) {
     auto o = std::make_shared<RemoteOptions>();
     Command* verb = recover->add_subcommand(one.name, one.about);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 
 #include "base/text.h"
@@ -156,6 +157,11 @@ std::string by_whom() {
   const passwd* user = getpwuid(getuid());
   const std::string name = sudo && *sudo ? sudo : user ? user->pw_name : std::to_string(getuid());
   return Json{{"by", to_utf8(name)}}.dump();
+}
+
+TimeNs wall_now() {
+  using std::chrono::nanoseconds;
+  return std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace culprit::cli

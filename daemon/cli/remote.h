@@ -53,5 +53,6 @@ std::string table(std::vector<std::vector<std::string>> rows, bool color, size_t
 
 // The user who makes a change: {"by": "alice"}.
 std::string by_whom();
+TimeNs wall_now();  // of this host's clock
 
 }  // namespace culprit::cli
