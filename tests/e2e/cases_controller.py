@@ -77,9 +77,9 @@ end_tasks = true
 
 
 class Controlled:
-    """A Slurm, its agents and a collector that may act."""
+    """A Slurm, its agents and a collector that may act. `more`: keys of [http], and tables behind it."""
 
-    def __init__(self, context: Context, nodes: int = 4, mode: str = "act"):
+    def __init__(self, context: Context, nodes: int = 4, mode: str = "act", more: str = ""):
         if os.geteuid() != 0:
             raise PassOver("needs root: jobs of another user are ended")
         self.context = context
@@ -91,7 +91,7 @@ class Controlled:
         (self.jobs.folder / "train.py").write_text(TRAIN)
         port = free_port()
         self.collector = Collector(context, None, port)
-        self.collector.configure(more=f'''[act]
+        self.collector.configure(more=f'''{more}[act]
 mode = "{mode}"
 scheduler = "slurm"
 slurm_conf = "{self.slurm.env["SLURM_CONF"]}"
