@@ -19,12 +19,23 @@ constexpr TimeNs kTasksEndWithin = 12 * kNsPerSecond;
 constexpr uint32_t kGraceMs = 5000;
 constexpr TimeNs kOrderWithin = 60 * kNsPerSecond;     // from its decision; later the world is another
 constexpr TimeNs kForgetVerdict = 600 * kNsPerSecond;  // of a job that the scheduler does not show
-constexpr TimeNs kResetWanted = 1;                     // in place of a time: the ledger was damaged
-constexpr size_t kJobsMost = 10'000;                   // verdicts of jobs
+// A slow host counts as measured twice when it is the verdict for so long.
+constexpr TimeNs kMeasuredAgain = 60 * kNsPerSecond;
+constexpr TimeNs kResetWanted = 1;    // in place of a time: the ledger was damaged
+constexpr size_t kJobsMost = 10'000;  // verdicts of jobs
 
 bool is_slurm_id(std::string_view name) {
   return !name.empty() && name.size() <= 10 &&
          std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool is_same_cause(const RunVerdict& a, const RunVerdict& b) {
+  if (!a.verdict || !b.verdict || a.run != b.run) return false;
+  const auto host = [](const RunVerdict& v) {
+    const auto& hosts = v.verdict->diagnosis.hosts;
+    return hosts.empty() ? std::nullopt : hosts[0].host;
+  };
+  return kind_of(a.verdict->diagnosis) == kind_of(b.verdict->diagnosis) && host(a) == host(b);
 }
 
 double share(int64_t permille) { return static_cast<double>(permille) / 1000; }
@@ -331,6 +342,7 @@ void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs 
   if (!std::exchange(begun_, true)) begin();
   for (recover::Input& input : inputs)
     if (!is_own_hold(input, read_ns)) give(std::move(input));
+  measure_again();
   take_verdicts();
   std::erase_if(verdicts_, [&](const auto& one) {
     return !jobs_.known(one.first) && wall() - one.second.at_ns > kForgetVerdict;
@@ -377,8 +389,10 @@ void RecoveryService::on_verdicts(std::span<const RunVerdict> verdicts) {
     // Another user's data under the same name replaces nothing.
     const auto before = verdicts_.find(id);
     if (before != verdicts_.end() && before->second.verdict.job != v.job && !counts(v)) continue;
-    verdicts_[id] = {v, wall(), false};
+    const bool same = before != verdicts_.end() && is_same_cause(before->second.verdict, v);
+    verdicts_[id] = {v, wall(), false, same ? before->second.since_ns : wall()};
   }
+  measure_again();
   take_verdicts();
   run();
 }
@@ -392,6 +406,17 @@ bool RecoveryService::counts(const RunVerdict& v) const {
   const auto name = names_.find(std::string(name_of_job(v.job)));
   if (!v.verdict) return name != names_.end() && name->second == v.job;  // withdraws its own
   return v.verdict->has_proof() && recover::authors_of(v.verdict->diagnosis, {}).independent();
+}
+
+// The engine looks at a running job again and again, and withdraws what no longer holds. So a slow host that
+// is still the verdict after a while was measured more than once.
+void RecoveryService::measure_again() {
+  for (auto& [id, stored] : verdicts_)
+    if (stored.verdict.verdict && stored.verdict.verdict->diagnosis.step_share > 0 && stored.measured == 1 &&
+        wall() - stored.since_ns >= kMeasuredAgain && jobs_.is_alive(id)) {
+      stored.measured = 2;
+      stored.taken = false;
+    }
 }
 
 void RecoveryService::take_verdicts() {
@@ -414,6 +439,8 @@ void RecoveryService::take_verdicts() {
     seen.alive = jobs_.is_alive(id);
     seen.withdrawn = !v.verdict || v.verdict->state == VerdictState::kRefuted;
     if (v.verdict) seen.diagnosis = v.verdict->diagnosis;
+    seen.step_share = seen.diagnosis.step_share;
+    seen.measured = stored.measured;
     give(std::move(seen));
   }
 }

@@ -94,7 +94,9 @@ class RecoveryService {
   struct StoredVerdict {
     RunVerdict verdict;
     TimeNs at_ns = kNoTime;
-    bool taken = false;  // given to the controller, or refused
+    bool taken = false;         // given to the controller, or refused
+    TimeNs since_ns = kNoTime;  // of the first verdict with this cause
+    uint32_t measured = 1;      // as given
   };
   struct Ending {
     std::string job;  // the scheduler's id
@@ -115,6 +117,7 @@ class RecoveryService {
   void begin();
   bool counts(const RunVerdict& v) const;
   void take_verdicts();
+  void measure_again();
   bool is_own_hold(const recover::Input& input, TimeNs read_ns) const;
   bool cannot_write() const { return !damage_.empty() || !store_error_.empty(); }
   void note(const recover::Note& note);
