@@ -28,6 +28,7 @@
 #include "capture/clock.h"
 #include "capture/pod_ras.h"
 #include "capture/tool.h"
+#include "io/request_line.h"
 
 namespace culprit::capture {
 namespace {
@@ -52,23 +53,6 @@ void write_all(int to, std::string_view bytes) {
     if (n <= 0) return;
     bytes.remove_prefix(static_cast<size_t>(n));
   }
-}
-
-// Up to a newline or the end.
-std::string read_request() {
-  std::string out;
-  std::array<char, 65536> buffer;
-  const TimeNs until = mono() + kRequestWithin;
-  while (out.find('\n') == out.npos && out.size() <= kRequestBytes) {
-    pollfd wait{STDIN_FILENO, POLLIN, 0};
-    const TimeNs left = until - mono();
-    if (left <= 0 || ::poll(&wait, 1, static_cast<int>(left / kNsPerMs) + 1) < 0) break;
-    const ssize_t n = ::read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    out.append(buffer.data(), static_cast<size_t>(n));
-  }
-  return out.substr(0, out.find('\n'));
 }
 
 struct Child {
@@ -181,7 +165,7 @@ class Captures {
 
 int serve() {
   make_harmless();
-  const auto request = parse_request(read_request());
+  const auto request = parse_request(io::read_request_line(STDIN_FILENO, kRequestBytes, kRequestWithin));
   if (!request) {
     std::fprintf(stderr, "culprit-capture: %s\n", request.error().text.c_str());
     return 2;
