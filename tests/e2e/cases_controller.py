@@ -2,10 +2,12 @@
 import json
 import os
 import random
+import signal
 import socket
 import subprocess
 import time
-from typing import Dict, List
+from pathlib import Path
+from typing import Callable, Dict, List, Tuple
 
 from case import Context, case
 from cases_slurm import Jobs
@@ -15,25 +17,40 @@ from proxy import free_port
 from slurm import Slurm
 
 XID = "NVRM: Xid (PCI:0000:9b:00): 79, pid=4711, name=python, GPU has fallen off the bus."
-# One task of a job that never ends by itself while its node is at fault, and saves its step.
-TRAIN = """import os, signal, sys, time
+# One task of a job that never ends by itself while its node is at fault. Rank 0 saves each 10 steps and has
+# always begun the next save: the newest checkpoint is torn.
+TRAIN = """import json, os, signal, struct, sys, time
 from pathlib import Path
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 folder = Path(sys.argv[1])
 node, rank = os.environ["SLURMD_NODENAME"], int(os.environ["SLURM_PROCID"])
-saved = folder / "step.txt"
-first = int(saved.read_text()) if saved.exists() else 0
+first = int(os.environ.get("RESUME", "").rpartition("step-")[2].partition("/")[0] or 0)
 with (folder / "begun.txt").open("a") as file:
     print(time.time(), os.environ.get("SLURM_RESTART_COUNT", "0"), node, first, sep="|", file=file,
           flush=True)
-log = open(folder / "logs" / f"{node}.log", "a", buffering=1)
+log = open(folder / "logs" / f"{node}.{os.environ['SLURM_JOB_ID']}.log", "a", buffering=1)
+head = json.dumps({"w": {"dtype": "F32", "shape": [1024], "data_offsets": [0, 4096]}}).encode()
+attempt = int(os.environ.get("SLURM_RESTART_COUNT", "0"))
+whole = struct.pack("<Q", len(head)) + head + bytes([attempt]) * 4096
+def save(step, data):
+    path = folder / "checkpoints" / f"step-{step}" / "model.safetensors"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
 for step in range(first, 100000):
+    if rank == 0 and step % 10 == 0:
+        if step > first:
+            save(step, whole)
+        save(step + 10, whole[:2000])
     print(f"step {step}/100000 loss {4 / (step + 1):.3f}", file=log)
     time.sleep(0.1)
-    if rank == 0:
-        saved.write_text(str(step + 1))
     if (folder / "finish").exists():
         break
+"""
+# `culprit checkpoint` names the newest whole one; the torn one behind it is no reason to begin at 0.
+SCRIPT = """#!/bin/bash
+#SBATCH -N{nodes} --requeue {more}
+export RESUME=$({culprit} checkpoint verify {folder}/checkpoints --ended --newest)
+srun -N{nodes} python3 -u {folder}/train.py {folder}
 """
 
 
@@ -54,7 +71,7 @@ runtime_dir = "{self.run}"
 [host]
 name = "{self.host}"
 [[log]]
-path = "{self.job}/logs/{self.host}.log"
+path = "{self.job}/logs/{self.host}.*.log"
 [trace]
 rings = "{self.run}/rings"
 [kernel]
@@ -97,7 +114,7 @@ scheduler = "slurm"
 slurm_conf = "{self.slurm.env["SLURM_CONF"]}"
 isolate = true
 restart = true
-''')
+{more}''')
         text = self.collector.config.read_text().replace("rules = []\n", "")
         self.collector.config.write_text(text)
         self.collector.launch()
@@ -107,10 +124,9 @@ restart = true
             node = self.nodes[f"n{n + 1}"] = Node(context, f"n{n + 1}", port, str(self.jobs.folder))
             node.begin()
 
-    def submit(self, nodes: int = 2) -> str:
+    def submit(self, nodes: int = 2, more: str = "") -> str:
         script = self.jobs.folder / "job.sh"
-        script.write_text(f"#!/bin/bash\n#SBATCH -N{nodes} --requeue\n"
-                          f"srun -N{nodes} python3 -u {self.jobs.folder}/train.py {self.jobs.folder}\n")
+        script.write_text(SCRIPT.format(nodes=nodes, more=more, folder=self.jobs.folder, culprit=self.jobs.program))
         return self.jobs.run("sbatch", "--parsable", str(script)).strip()
 
     def begun(self, restart: int) -> List[List[str]]:
@@ -134,10 +150,11 @@ restart = true
         return self.collector.errors.read_text(errors="replace")[-3000:]
 
 
-    def fault(self) -> str:
+    def fault(self, job: str = "") -> str:
         """A job runs on two nodes, and the kernel of the second reports a dead GPU. Returns that node."""
         wait_until(lambda: len(self.begun(0)) == 2, 60, f"the job runs: {self.log()}")
-        wait_until(lambda: self.known(), 60, f"the collector knows the job: {self.log()}")
+        wait_until(lambda: job in self.known() if job else self.known(), 60,
+                   f"the collector knows the job: {self.log()}")
         bad = self.begun(0)[1][2]
         self.nodes[bad].say(XID)
         return bad
@@ -181,16 +198,27 @@ restart = true
         text = (self.slurm.folder / "log/slurmctld.log").read_text(errors="replace")
         return [line for line in text.splitlines() if "reason set to: culprit:" in line]
 
+    def requeues(self, job: str) -> int:
+        text = (self.slurm.folder / "log/slurmctld.log").read_text(errors="replace")
+        return text.count(f"Requeuing JobId={job}")
+
     def finish(self, job: str) -> None:
         (self.jobs.folder / "finish").write_text("")
         self.jobs.wait(job)
 
 
+def newest_whole(cluster: Controlled) -> int:
+    """Step of the newest whole checkpoint of the first attempt; 0: none."""
+    files = {int(path.parent.name[5:]): path.read_bytes()
+             for path in cluster.jobs.folder.glob("checkpoints/step-*/model.safetensors")}
+    return max((step for step, data in files.items() if len(data) > 2000 and data[-1] == 0), default=0)
+
+
 @case
 def controller_runs_a_job_again_without_the_node_of_a_dead_gpu(context: Context) -> str:
-    cluster = Controlled(context)
+    cluster = Controlled(context, nodes=8)
     job = cluster.submit()
-    began = time.time()
+    wait_until(lambda: newest_whole(cluster), 60, "a whole checkpoint")
     bad = cluster.fault()
     began = time.time()
     nodes = cluster.runs_again(job)
@@ -198,17 +226,22 @@ def controller_runs_a_job_again_without_the_node_of_a_dead_gpu(context: Context)
     need(bad not in nodes, f"runs on {nodes} again: {cluster.log()}")
     # srun waits where a step of the attempt before is still completing on a node that is used again.
     wait_until(lambda: cluster.begun(1), 150, f"a task begins: {cluster.log()}")
-    need(int(cluster.begun(1)[0][3]) > 0, "it did not go on from its checkpoint")
+    begun, first = float(cluster.begun(1)[0][0]) - began, int(cluster.begun(1)[0][3])
+    need(first == newest_whole(cluster) > 0, f"resumed at {first}, not at {newest_whole(cluster)}")
     wait_until(lambda: "DRAIN" in cluster.state_of(bad), 20, f"{bad} is drained: {cluster.state_of(bad)}")
     need("Reason=culprit:" in cluster.state_of(bad), cluster.state_of(bad))
     need(bad in cluster.culprit("recover", "machines"), "the memory of machines")
     explained = cluster.culprit("recover", "explain", job)
     need("run-again" in explained and bad in explained, explained)
+    # Lines of the attempt before go on arriving: they are no reason to stop the next one.
+    time.sleep(8)
+    need(cluster.slurm_shows(job)[1] == "1", f"stopped once more: {cluster.log()}")
     op = next(row["op"] for row in cluster.decision(job)["actions"] if row["kind"] == "isolate")
     cluster.finish(job)
     cluster.culprit("recover", "undo", op)
     wait_until(lambda: "DRAIN" not in cluster.state_of(bad), 30, f"{bad} is back: {cluster.state_of(bad)}")
-    return f"it runs {seconds:.2f} s after the line, without {bad}, on {', '.join(nodes)}; undone"
+    return f"of 8 nodes: runs {seconds:.2f} s after the line, without {bad}; its first task {begun:.2f} s " \
+           f"after it, from step {first}, the newest whole one; undone"
 
 
 @case
@@ -234,7 +267,7 @@ def controller_drains_nothing_for_what_a_user_writes(context: Context) -> str:
     cluster = Controlled(context)
     job = cluster.submit()
     wait_until(lambda: cluster.known(), 60, f"the collector knows the job: {cluster.log()}")
-    with (cluster.jobs.folder / "logs/n1.log").open("a") as log:
+    with (cluster.jobs.folder / f"logs/n1.{job}.log").open("a") as log:
         for n in range(1000):
             log.write(f"kernel: {XID}\n" if n % 2 else
                       f"[rank{n % 8}]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n")
@@ -263,26 +296,205 @@ def controller_asks_and_observes_where_it_may_not_act(context: Context) -> str:
 
 
 @case
-def controller_that_is_killed_repeats_nothing(context: Context) -> str:
-    """kill -9 of the collector at a random moment after the fault: each action once, and none is lost."""
-    rng, rounds = random.Random(5), 20 if context.long else 2
-    for n in range(rounds):
-        fresh = Context(context.bin_dir, context.folder / f"round-{n}", context.long)
+def controller_with_an_open_breaker_drains_nothing_more_and_still_returns(context: Context) -> str:
+    cluster = Controlled(context, more="[act.breaker]\nday_hosts = 1\nwindow_hosts = 1\nday_permille = 0\n"
+                                       "window_permille = 0\n")
+    first = cluster.submit()
+    bad = cluster.fault()
+    cluster.runs_again(first)
+    wait_until(lambda: "DRAIN" in cluster.state_of(bad), 20, f"{bad} is drained: {cluster.state_of(bad)}")
+    op = next(row["op"] for row in cluster.decision(first)["actions"] if row["kind"] == "isolate")
+    cluster.finish(first)
+    for path in ("finish", "begun.txt"):
+        (cluster.jobs.folder / path).unlink()
+    second = cluster.submit()
+    other = cluster.fault(second)
+    nodes = cluster.runs_again(second)
+    need(other not in nodes and "DRAIN" not in cluster.state_of(other),
+         f"{nodes}, {cluster.state_of(other)}")
+    need("breaker" in cluster.log(), cluster.log())
+    cluster.culprit("recover", "undo", op)
+    wait_until(lambda: "DRAIN" not in cluster.state_of(bad), 30, f"{bad} is back: {cluster.state_of(bad)}")
+    cluster.finish(second)
+    return f"{bad} is drained, {other} only left out by the open breaker; {bad} returns all the same"
+
+
+@case
+def controller_waits_for_slurmctld_in_the_middle_of_its_actions(context: Context) -> str:
+    """slurmctld hangs, then is away, just after the decision; jobs of others go on."""
+    seconds, told = 60 if context.long else 20, []
+    for end in (signal.SIGSTOP, signal.SIGKILL):
+        fresh = Context(context.bin_dir, context.folder / end.name, context.long)
         fresh.folder.mkdir(mode=0o755)
         try:
             cluster = Controlled(fresh)
             job = cluster.submit()
+            wait_until(lambda: len(cluster.begun(0)) == 2, 60, f"the job runs: {cluster.log()}")
             bad = cluster.fault()
-            time.sleep(rng.uniform(0, 6))
-            cluster.collector.kill()
-            cluster.collector.launch()
-            cluster.collector.wait_healthy()
+            wait_until(lambda: "decided: " in cluster.log(), 30, f"a decision: {cluster.log()}")
+            controller = cluster.slurm.processes[0]
+            controller.send_signal(end)
+            time.sleep(seconds)
+            if end == signal.SIGSTOP:
+                controller.send_signal(signal.SIGCONT)
+            else:
+                controller.wait()
+                cluster.slurm.processes[0] = cluster.slurm.start(
+                    "slurmctld", "-D", "-f", cluster.slurm.env["SLURM_CONF"])
+            began = time.time()
             nodes = cluster.runs_again(job, 120)
             need(bad not in nodes, f"{nodes}: {cluster.log()}")
-            time.sleep(3)
-            need(len(cluster.drains()) <= 1, f"{cluster.drains()}")
-            need(cluster.slurm_shows(job)[1] == "1", f"it ran again twice: {cluster.log()}")
+            told.append(f"{end.name} for {seconds} s: {time.time() - began:.1f} s after it is back")
+            wait_until(lambda: "DRAIN" in cluster.state_of(bad), 30, f"{cluster.state_of(bad)}")
+            need(len(cluster.drains()) == 1 and cluster.requeues(job) == 1, f"{cluster.drains()}")
             cluster.finish(job)
         finally:
             fresh.close()
-    return f"{rounds} kills: each job ran again once, no drain twice"
+    return "; ".join(told)
+
+
+# Moments of the kill: a text in a log, or a time after the fault.
+MOMENTS = (("slurm", "Requeuing JobId="), ("slurm", "setting exc_nodes"), ("slurm", "release hold on JobId="),
+           ("slurm", "setting begin to"), ("slurm", "reason set to: culprit:"), ("slurm", "_job_complete"),
+           ("collector", "decided: "), ("collector", "result: end-tasks"), ("collector", "result: isolate"),
+           ("collector", "result: run-again"), ("collector", "result: verify"))
+
+
+class Rounds:
+    """kill -9 of the collector, round by round; the ledger is empty at each begin."""
+
+    def __init__(self, context: Context, seed: int = 5):
+        self.context, self.rng = context, random.Random(seed)
+        self.undrained = self.reused = self.clusters = 0
+        self.renew()
+
+    def renew(self) -> None:
+        """Another Slurm: a node reports its fault once."""
+        if self.clusters:
+            self.fresh.close()
+        self.clusters += 1
+        self.fresh = Context(self.context.bin_dir, self.context.folder / f"c{self.clusters}", self.context.long)
+        self.fresh.folder.mkdir(mode=0o755)
+        self.cluster = Controlled(self.fresh, nodes=8)
+        self.used: List[str] = []
+        self.logs: Dict[str, Path] = {"slurm": self.cluster.slurm.folder / "log/slurmctld.log",
+                                      "collector": self.cluster.collector.errors}
+
+    def fault(self) -> Tuple[str, str]:
+        cluster = self.cluster
+        for path in ("finish", "begun.txt"):
+            (cluster.jobs.folder / path).unlink(missing_ok=True)
+        job = cluster.submit(more=f"-x {','.join(self.used)}" if self.used else "")
+        bad = cluster.fault(job)
+        self.used.append(bad)
+        return job, bad
+
+    def kill(self, moment: Tuple[str, str], sizes: Dict[str, int]) -> None:
+        log, text = moment
+        def is_there() -> bool:
+            with self.logs[log].open("rb") as file:
+                file.seek(sizes[log])
+                return text.encode() in file.read()
+        until = time.time() + 30
+        while not is_there() and time.time() < until:
+            time.sleep(0.002)
+        time.sleep(self.rng.choice((0, 0, 0.01, 0.03)))
+        self.cluster.collector.kill()
+
+    def round(self, n: int) -> None:
+        cluster, rng = self.cluster, self.rng
+        sizes = {name: path.stat().st_size for name, path in self.logs.items()}
+        job, bad = self.fault()
+        if n % 12 == 11:
+            time.sleep(rng.uniform(0, 4))
+            cluster.collector.kill()
+        else:
+            self.kill(MOMENTS[n % 12], sizes)
+        if rng.random() < 0.3:
+            time.sleep(rng.uniform(0, 5))
+        cluster.collector.launch()
+        cluster.collector.wait_healthy()
+        nodes = cluster.runs_again(job, 150)
+        need(bad not in nodes, f"{nodes}: {cluster.log()}")
+        wait_until(lambda: cluster.decision(job).get("state") in ("verify", "run"), 30,
+                   f"{cluster.decision(job)}")
+        time.sleep(2)
+        self.check(job, bad, sizes["slurm"])
+        cluster.finish(job)
+
+    def check(self, job: str, bad: str, size: int) -> None:
+        cluster = self.cluster
+        text = self.logs["slurm"].read_text(errors="replace")[size:]
+        drains = [line for line in text.splitlines() if "reason set to: culprit:" in line]
+        need(len(drains) <= 1 and all(f"node {bad} " in line for line in drains), f"{drains}")
+        self.undrained += not drains
+        need(text.count(f"Requeuing JobId={job}") == 1 and cluster.slurm_shows(job)[1] == "1",
+             f"it ran again twice: {cluster.log()}")
+        rows = cluster.decision(job)["actions"]
+        need(len({row["op"] for row in rows}) == len(rows), f"{rows}")
+        need(all(row["sent"] <= 2 and row["state"] != "reserved" for row in rows), f"{rows}")
+
+    def reset(self) -> None:
+        """The next round's nodes and ledger."""
+        cluster = self.cluster
+        if len(self.used) >= 5:
+            return self.renew()
+        cluster.collector.kill()
+        for path in cluster.collector.state.glob("recover.db*"):
+            path.unlink()
+        for node in cluster.nodes:
+            if "DRAIN" in cluster.state_of(node):
+                cluster.scontrol("update", f"NodeName={node}", "State=RESUME")
+        cluster.collector.launch()
+        cluster.collector.wait_healthy()
+        for other in cluster.nodes.values():  # their waits for the next connection have grown
+            other.kill()
+            other.begin()
+
+    def reuse(self) -> None:
+        """The collector is killed after its decision; meanwhile an emptied Slurm gives its id again."""
+        cluster, slurm = self.cluster, self.cluster.slurm
+        conf = Path(slurm.env["SLURM_CONF"])
+        job, _ = self.fault()
+        wait_until(lambda: "decided: " in cluster.log(), 30, f"a decision: {cluster.log()}")
+        time.sleep(self.rng.uniform(0, 1))
+        cluster.collector.kill()
+        cluster.jobs.run("scancel", "--signal=KILL", "--full", job)
+        cluster.jobs.run("scancel", job)
+        wait_until(lambda: cluster.slurm_shows(job)[0] in ("CANCELLED", ""), 60, "the job is cancelled")
+        slurm.processes[0].kill()
+        slurm.processes[0].wait()
+        lines = [f"FirstJobId={job}" if line.startswith("FirstJobId=") else line
+                 for line in conf.read_text().splitlines()]
+        conf.write_text("\n".join(lines) + "\n")
+        slurm.processes[0] = slurm.start("slurmctld", "-D", "-f", str(conf), "-c")
+        wait_until(lambda: slurm.idle() >= 6, 60, f"nodes are idle: {slurm.words()}")
+        (cluster.jobs.folder / "begun.txt").unlink()
+        size = self.logs["slurm"].stat().st_size
+        again = cluster.submit()
+        need(again == job, f"another id: {again}, not {job}")
+        wait_until(lambda: len(cluster.begun(0)) == 2, 60, "the other job runs")
+        cluster.collector.launch()
+        cluster.collector.wait_healthy()
+        time.sleep(12)
+        text = self.logs["slurm"].read_text(errors="replace")[size:]
+        need("Requeuing" not in text and "exc_nodes" not in text and
+             cluster.slurm_shows(job)[:2] == ["RUNNING", "0"], f"an action on another job: {cluster.log()}")
+        self.reused += 1
+        cluster.finish(job)
+
+
+@case
+def controller_survives_kill_9_in_every_state(context: Context) -> str:
+    """Each job runs again once, each node is drained once at most, and no job of a reused id is touched."""
+    rounds = Rounds(context)
+    context.undo.append(lambda: rounds.fresh.close())
+    count = 100 if context.long else 3
+    for n in range(count):
+        rounds.round(n if context.long else rounds.rng.randrange(len(MOMENTS)))
+        rounds.reset()
+        if context.long and n % 20 == 19:
+            rounds.reuse()
+            rounds.renew()
+    return f"{count} kills at {len(MOMENTS)} moments and at random: each job ran again once, no action " \
+           f"twice; {rounds.undrained} without a drain, {rounds.reused} jobs of a reused id untouched"

@@ -346,7 +346,8 @@ Status Daemon::start_alerts() {
   // Without a readable ledger the rest works, and nothing is isolated or run again.
   if (!ready) return report_error("the controller does nothing: " + ready.error().text), Status{};
   recovery_ = std::move(*ready);
-  verdicts_->subscribe([this](std::span<const RunVerdict> verdicts) { recovery_->on_verdicts(verdicts); });
+  verdicts_->subscribe_early(
+      [this](std::span<const RunVerdict> verdicts) { recovery_->on_verdicts(verdicts); });
   return {};
 }
 

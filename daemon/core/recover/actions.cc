@@ -92,7 +92,8 @@ const ActionRecord* Actions::settle(const ActionResult& result) {
   const auto at = by_op_.find(result.op);
   if (at == by_op_.end()) return nullptr;
   const ActionState now = at->second.state;
-  if (now != ActionState::kReserved && now != ActionState::kAmbiguous) return nullptr;
+  if (now != ActionState::kReserved && now != ActionState::kAmbiguous && now != ActionState::kAbandoned)
+    return nullptr;
   // An executor that answers "reserved" or "undone" gave no result.
   const bool is_result = result.state != ActionState::kReserved && result.state != ActionState::kUndone;
   changed(at->second, is_result ? result.state : ActionState::kAmbiguous, result.detail, result.at_ns);

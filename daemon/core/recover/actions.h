@@ -42,7 +42,8 @@ class Actions {
 
   // Reserves an action and fills in order.op. False: it was reserved before, whatever came of it.
   bool reserve(ActionRecord& record, TimeNs now);
-  // Takes a result; one that comes after all may replace "ambiguous". Null: the op is unknown or settled.
+  // Takes a result; one that comes after all may replace "ambiguous" and "abandoned". Null: the op is unknown
+  // or settled.
   const ActionRecord* settle(const ActionResult& result);
   // Ends open actions of a decision: superseded by another actor, or abandoned. Returns their ops.
   std::vector<std::string> close(std::string_view decision, ActionState state, std::string_view detail,

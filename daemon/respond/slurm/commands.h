@@ -58,10 +58,12 @@ using ProgramRunner = std::function<io::ProgramEnd(const io::ProgramRun&)>;
 
 struct SlurmOptions {
   std::string scontrol = "/usr/bin/scontrol", squeue = "/usr/bin/squeue";
-  std::string conf;                         // slurm.conf; empty: Slurm's default
-  TimeNs command_ns = 15 * kNsPerSecond;    // Slurm's own MessageTimeout is 10 s
-  TimeNs tasks_end_ns = 45 * kNsPerSecond;  // after a requeue; Slurm's KillWait is 30 s
-  TimeNs start_ns = 10 * kNsPerSecond;      // after the release, until it is reported as pending
+  std::string conf;                       // slurm.conf; empty: Slurm's default
+  TimeNs command_ns = 15 * kNsPerSecond;  // Slurm's own MessageTimeout is 10 s
+  // After a requeue, until it is reported as released: KillWait is 30 s, and a slurmctld that was away asks
+  // its nodes again within 2 min.
+  TimeNs tasks_end_ns = 180 * kNsPerSecond;
+  TimeNs start_ns = 10 * kNsPerSecond;  // after the release, until it is reported as pending
   TimeNs round_ns = 100 * kNsPerMs;
   // After a write that gave no answer, it may still be on its way.
   TimeNs settle_ns = 2 * kNsPerSecond;

@@ -84,7 +84,7 @@ std::optional<ActionResult> JobSteps::requeued_or_not(const JobState& job, bool&
 }
 
 std::optional<ActionResult> JobSteps::requeue(bool done) {
-  TimeNs until = pace_.now() + options_.tasks_end_ns;
+  TimeNs until = pace_.now() + options_.start_ns;
   const TimeNs latest = until + options_.away_ns;
   std::string last = "no answer";
   bool requeued = done, arrived = done, write = !done, again = false;
@@ -100,11 +100,8 @@ std::optional<ActionResult> JobSteps::requeue(bool done) {
     if (const auto now = read_job()) {
       last = describe_job(*now);
       if (auto out = requeued_or_not(*now, requeued)) return out;
-      write = !requeued && !arrived;
-      if (requeued && now->state == "PENDING") {
-        current_ = now->job;
-        return std::nullopt;
-      }
+      write = !arrived;
+      if (requeued) return std::nullopt;
     } else if (now.error().kind == SlurmError::Kind::kNotFound) {
       return result(ActionState::kSuperseded, now.error().text);
     } else {
@@ -115,10 +112,8 @@ std::optional<ActionResult> JobSteps::requeue(bool done) {
     // The time in which slurmctld is away is not the job's.
     if (silent) until = std::min(latest, until + (pace_.now() - asked_ns));
     if (goes_on && pace_.now() < until) continue;
-    const std::string why = goes_on ? fmt::format("its tasks did not end within {}, {}",
-                                                  format_duration(options_.tasks_end_ns), last)
-                                    : "the daemon stops";
-    return requeued ? give_up(ActionState::kAmbiguous, why) : result(ActionState::kAmbiguous, why);
+    return give_up(ActionState::kAmbiguous,
+                   goes_on ? fmt::format("the requeue is not seen, {}", last) : "the daemon stops");
   }
 }
 
@@ -161,12 +156,13 @@ ActionResult JobSteps::running(const JobState& job) {
   return out;
 }
 
+// The job is released as soon as its nodes are excluded, also while tasks of the last attempt end: if this
+// process ends now, Slurm starts it two minutes later, as ordered.
 ActionResult JobSteps::release_and_start() {
-  auto now = when_answered([this] { return read_job(); });
-  if (now && !(now->job == current_)) return result(ActionState::kSuperseded, another_job(*now));
-  TimeNs until = pace_.now() + options_.start_ns;
+  TimeNs until = pace_.now() + options_.tasks_end_ns;
   const TimeNs latest = until + options_.away_ns;
-  bool release = !now || now->reason == kRequeuedHeld, goes_on = true;
+  SlurmResult<JobState> now = tl::unexpected(SlurmError{});
+  bool release = held_, ends = false, pending = false, goes_on = true;
   do {
     if (release) {
       const auto released = commands_.write({"release", order_.job.id});
@@ -175,18 +171,22 @@ ActionResult JobSteps::release_and_start() {
     }
     // A requeued job waits two minutes otherwise. It is refused once the job runs.
     const TimeNs asked_ns = pace_.now();
-    (void)commands_.write({"update", "JobId=" + order_.job.id, "StartTime=now"});
+    if (!ends) (void)commands_.write({"update", "JobId=" + order_.job.id, "StartTime=now"});
     now = read_job();
     if (!now && now.error().kind == SlurmError::Kind::kNotFound)
       return result(ActionState::kSuperseded, now.error().text);
-    if (now && !(now->job == current_)) return result(ActionState::kSuperseded, another_job(*now));
+    if (now && now->job.restarts != order_.job.restarts + 1)
+      return result(ActionState::kSuperseded, another_job(*now));
     if (now && now->state == "CANCELLED") return result(ActionState::kSuperseded, describe_job(*now));
-    if (now && !is_pending(*now)) return running(*now);
+    ends = now && now->state == "COMPLETING";
+    if (now && !ends && !is_pending(*now)) return running(*now);
+    if (now && !ends && !std::exchange(pending, true)) until = pace_.now() + options_.start_ns;
     release = now && now->reason == kRequeuedHeld;  // never a hold by a person
     goes_on = pace_.pause(options_.round_ns);
     if (!now) until = std::min(latest, until + (pace_.now() - asked_ns));
   } while (goes_on && pace_.now() < until);
   if (!now) return result(ActionState::kAmbiguous, fmt::format("released; {}", now.error().text));
+  if (is_held(*now) && !goes_on) return give_up(ActionState::kAmbiguous, "the daemon stops");
   ActionResult out = result(is_held(*now) ? ActionState::kAmbiguous : ActionState::kDone, describe_job(*now));
   out.job = now->job;
   return out;
@@ -204,6 +204,7 @@ ActionResult JobSteps::run_again() {
   if (options_.observe)
     return result(ActionState::kDone, one_line(fmt::format("observe: would run job {} again without {}",
                                                            now->job.id, fmt::join(order_.excluded, ", "))));
+  held_ = !half_done || now->reason == kRequeuedHeld;
   if (auto no = requeue(half_done)) return *no;
   if (auto no = exclude()) return *no;
   return release_and_start();

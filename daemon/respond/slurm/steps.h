@@ -70,7 +70,7 @@ class JobSteps : Steps {
   bool is_half_done(const JobState& job) const;
   std::optional<ActionResult> check_excluded() const;
   SlurmResult<JobState> read_job() const { return commands_.job(order_.job.id); }
-  // Requeues the job held, unless that is done, and waits until it is pending.
+  // Requeues the job held, unless that is done, and reads it back.
   std::optional<ActionResult> requeue(bool done);
   std::optional<ActionResult> requeued_or_not(const JobState& job, bool& requeued);
   std::optional<ActionResult> exclude();
@@ -79,7 +79,7 @@ class JobSteps : Steps {
   // Nothing stays held for ever: releases the job and reports why it is not as ordered.
   ActionResult give_up(ActionState state, std::string why);
 
-  ScheduledJob current_;  // after the requeue
+  bool held_ = true;  // by our requeue, and not released yet
 };
 
 }  // namespace culprit::respond::slurm

@@ -1,5 +1,7 @@
 #include "app/daemon/alerts/verdict_feed.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -9,11 +11,17 @@ namespace {
 constexpr size_t kRunsAtOnce = 64;                  // limit that lets other disk work continue in between
 constexpr TimeNs kNextWithin = 600 * kNsPerSecond;  // for the next attempt of a run that ended
 
+bool leads(const LiveEvent& event) {
+  const auto* change = std::get_if<DiagnosisChange>(&event.content);
+  return change && change->announcement.verdict;
+}
+
 }  // namespace
 
 void VerdictFeed::on_events(const std::vector<LiveEvent>& events) {
   for (const LiveEvent& e : events) {
-    const bool announced = e.kind == LiveEventKind::kDiagnosis && e.publish;
+    const bool announced =
+        e.kind == LiveEventKind::kDiagnosis && (e.publish || (!early_.empty() && leads(e)));
     if (announced || e.kind == LiveEventKind::kDiagnosisWithdrawn || e.kind == LiveEventKind::kJobEnded)
       waiting_.emplace(e.job, e.run);
   }
@@ -91,17 +99,21 @@ void VerdictFeed::add_owners(std::shared_ptr<std::vector<RunVerdict>> verdicts) 
       done);
 }
 
-// Skips a verdict that is not settled: its change is announced within seconds.
+// A verdict that is not settled is announced within seconds.
 void VerdictFeed::publish(const std::vector<RunVerdict>& verdicts) {
   reading_ = false;
   if (stopped_) return;
-  std::vector<RunVerdict> settled;
+  std::vector<RunVerdict> settled, all;
   for (const RunVerdict& v : verdicts)
     if (v.settled)
       settled.push_back(v);
     else if (!v.known)
       unread_.emplace(v.job, v.run);
   for (const Subscriber& subscriber : subscribers_) subscriber(settled);
+  if (!early_.empty())
+    std::ranges::copy_if(verdicts, std::back_inserter(all),
+                         [](const RunVerdict& v) { return v.known || v.settled; });
+  for (const Subscriber& subscriber : early_) subscriber(all);
   read();
 }
 

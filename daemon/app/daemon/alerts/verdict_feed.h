@@ -26,6 +26,8 @@ class VerdictFeed {
 
   using Subscriber = std::function<void(std::span<const RunVerdict>)>;
   void subscribe(Subscriber subscriber) { subscribers_.push_back(std::move(subscriber)); }
+  // Also gets verdicts that wait for their announcement: RunVerdict::settled is false.
+  void subscribe_early(Subscriber subscriber) { early_.push_back(std::move(subscriber)); }
 
   // Call after the events are in the records.
   void on_events(const std::vector<LiveEvent>& events);
@@ -51,7 +53,7 @@ class VerdictFeed {
 
   Recorder& recorder_;
   EngineWorker* engine_;
-  std::vector<Subscriber> subscribers_;
+  std::vector<Subscriber> subscribers_, early_;
   std::set<records::JobRunId> waiting_;
   std::set<records::JobRunId> unread_;  // could not be read; they wait again from the next beat on
   bool reading_ = false, catching_up_ = false, restored_ = false, stopped_ = false;

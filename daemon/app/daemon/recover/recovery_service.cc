@@ -17,7 +17,12 @@ constexpr TimeNs kPruneEvery = 24LL * 3600 * kNsPerSecond;
 // SIGTERM 5 s, SIGKILL, and a view of the scheduler; within the state's limit (Bounds::stop_ns).
 constexpr TimeNs kTasksEndWithin = 12 * kNsPerSecond;
 constexpr uint32_t kGraceMs = 5000;
-constexpr TimeNs kOrderWithin = 60 * kNsPerSecond;     // from its decision; later the world is another
+// Between views while processes end: three times a view's own time, within these.
+constexpr TimeNs kSoonest = 150 * kNsPerMs, kLatest = kNsPerSecond;
+// A hold of ours that no order is at work on is finished; a failure to do so is repeated so often.
+constexpr TimeNs kFinishEvery = 5 * kNsPerSecond;
+// A requeue that slurmctld took up late. Later, the hold is another actor's.
+constexpr TimeNs kHoldWithin = 900 * kNsPerSecond;
 constexpr TimeNs kForgetVerdict = 600 * kNsPerSecond;  // of a job that the scheduler does not show
 // A slow host counts as measured twice when it is the verdict for so long.
 constexpr TimeNs kMeasuredAgain = 60 * kNsPerSecond;
@@ -38,12 +43,28 @@ bool is_same_cause(const RunVerdict& a, const RunVerdict& b) {
   return kind_of(a.verdict->diagnosis) == kind_of(b.verdict->diagnosis) && host(a) == host(b);
 }
 
+// Whether the controller would learn nothing from the second.
+bool are_same(const RunVerdict& a, const RunVerdict& b) {
+  const auto text = [](const Verdict& v) {
+    Verdict bare = v;
+    bare.settled = true;
+    bare.change = Change::kNew;
+    bare.replaces_id = bare.replaces_title = "";
+    return to_json(bare);
+  };
+  return a.job == b.job && a.run == b.run && a.user == b.user &&
+         a.verdict.has_value() == b.verdict.has_value() &&
+         (!a.verdict || (a.verdict->state == b.verdict->state && text(*a.verdict) == text(*b.verdict)));
+}
+
 double share(int64_t permille) { return static_cast<double>(permille) / 1000; }
 
 }  // namespace
 
 RecoveryService::RecoveryService(io::Env& env, RecoveryServiceOptions options)
-    : env_(env), options_(std::move(options)), controller_(controller_options()) {}
+    : env_(env), options_(std::move(options)), controller_(controller_options()) {
+  soon_ = env_.timer([this] { look(); });
+}
 
 RecoveryService::~RecoveryService() {
   if (executor_) executor_->stop();
@@ -64,11 +85,15 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
         "the controller's ledger was damaged and is at {}: nothing is done until "
         "`culprit recover reset`",
         (*store)->moved_aside());
+  std::map<std::string, std::pair<TimeNs, std::string>> newest;
   for (ActionRecord& row : rows->actions) {
     if (row.state == ActionState::kReserved) out->reserved_.push_back(row.order.op);
+    if (row.order.kind == OrderKind::kRunAgain && env.now(io::Clock::kWall) - row.reserved_ns < kPruneEvery)
+      newest[row.order.job.id] = std::max(newest[row.order.job.id], std::pair(row.reserved_ns, row.order.op));
     if (!out->controller_.load(std::move(row)))
       return fail(ErrorCode::kInvalid, "recover.db: an action contradicts itself");
   }
+  for (auto& [job, order] : newest) out->started_[job] = std::move(order.second);
   for (const AttemptRecord& row : rows->attempts) out->jobs_.load(row), out->cost_.put(row);
   for (AttemptRecord& row : rows->attempts)
     if (!out->controller_.load(std::move(row)))
@@ -136,12 +161,43 @@ void RecoveryService::begin() {
                  std::make_move_iterator(first.end()));
 }
 
-// Our own requeue holds the job for a moment.
-bool RecoveryService::is_own_hold(const recover::Input& input, TimeNs read_ns) const {
-  const auto* changed = std::get_if<recover::JobChanged>(&input);
-  if (!changed || changed->kind != recover::ForeignKind::kHeld) return false;
-  const auto ours = starting_.find(changed->job.id);
-  return ours != starting_.end() && (ours->second == kNoTime || ours->second >= read_ns);
+// The order of ours that holds the job; null: the hold is another actor's.
+const ActionRecord* RecoveryService::own_hold(const respond::SeenJob& seen) const {
+  if (!seen.requeued_held) return nullptr;
+  const auto op = started_.find(seen.job.id);
+  const ActionRecord* record = op == started_.end() ? nullptr : controller_.actions().find(op->second);
+  const auto known = jobs_.known(seen.job.id);
+  if (record == nullptr || !known || recover::key_of(*known) != recover::key_of(record->order.job))
+    return nullptr;
+  const bool other = record->order.job.restarts + 1 != seen.job.restarts ||
+                     record->state == ActionState::kDone || record->state == ActionState::kFailed;
+  const TimeNs held_ns = seen.job.submit_ns;  // in whole seconds
+  const bool ours =
+      held_ns + kNsPerSecond > record->reserved_ns && held_ns < record->reserved_ns + kHoldWithin;
+  return other || !ours ? nullptr : record;
+}
+
+// The jobs that our own orders hold. A crash, or slurmctld's absence, leaves a job held that no order is at
+// work on: its order goes on, whatever its state and the mode.
+std::set<std::string> RecoveryService::own_holds(const respond::SchedulerView& view, TimeNs read_ns) {
+  std::set<std::string> out;
+  for (const respond::SeenJob& seen : view.jobs) {
+    if (seen.state != respond::SeenJob::State::kHeld) continue;
+    const auto starting = starting_.find(seen.job.id);
+    const bool at_work = starting != starting_.end() && starting->second == kNoTime;
+    const bool lately = starting != starting_.end() && !at_work && starting->second >= read_ns;
+    const ActionRecord* ours = own_hold(seen);
+    if (ours != nullptr || at_work || lately) out.insert(seen.job.id);
+    const bool wait = starting != starting_.end() && read_ns - starting->second < kFinishEvery;
+    if (ours == nullptr || ours->state == ActionState::kReserved || at_work || wait) continue;
+    note({recover::NoteKind::kRecord,
+          recover::key_of(ours->order.job),
+          ours->order.decision,
+          fmt::format("held by our order {}, which did not end: it goes on", ours->order.op),
+          {}});
+    carry_out(ours->order);
+  }
+  return out;
 }
 
 void RecoveryService::reload() {
@@ -177,7 +233,6 @@ void RecoveryService::run() {
   if (!unwritten_.empty()) return write();
   if (inputs_.empty() || !damage_.empty()) return;
   const std::vector<recover::Input> inputs = std::exchange(inputs_, {});
-  decided_ns_ = wall();
   for (recover::Order& order : controller_.step(inputs, wall())) {
     if (auto* action = std::get_if<ActionOrder>(&order)) {
       waiting_.push_back(std::move(*action));
@@ -269,7 +324,10 @@ void RecoveryService::carry_out(const ActionOrder& order) {
   if (!executor_ || !executor_->can(now.kind))
     return settle({order.op, ActionState::kFailed, "act.scheduler has no such action", {}, wall(), {}});
   const bool starts = now.kind == OrderKind::kRunAgain;
-  if (starts) starting_[now.job.id] = kNoTime;
+  if (starts) starting_[now.job.id] = kNoTime, started_[now.job.id] = now.op;
+  const ActionRecord* record = controller_.actions().find(now.op);
+  if (record && (record->sent > 1 || record->state != ActionState::kReserved))
+    now.repeats_ns = record->reserved_ns;
   executor_->carry_out(now, [this, starts, id = now.job.id](ActionResult result) {
     if (starts) starting_[id] = wall();
     settle(std::move(result));
@@ -290,6 +348,14 @@ void RecoveryService::end_tasks(const ActionOrder& order) {
   const auto name = names_.find(order.job.id);
   options_.end_tasks(hosts, {name == names_.end() ? order.job.id : name->second, order.decision, kGraceMs});
   endings_[order.op] = {order.job.id, wall() + kTasksEndWithin};
+  look_soon(0);
+}
+
+std::string RecoveryService::still_alive(const std::string& job) const {
+  const std::vector<std::string> hosts = jobs_.not_ended(job);
+  if (hosts.empty()) return "the agents were asked, and the scheduler still shows it running";
+  return fmt::format("the agents were asked, and the scheduler still shows processes on {}",
+                     shown_list(hosts));
 }
 
 void RecoveryService::check_endings() {
@@ -301,9 +367,8 @@ void RecoveryService::check_endings() {
     }
     give(ActionResult{ending->first,
                       ended ? ActionState::kDone : ActionState::kAmbiguous,
-                      ended ? "its processes have ended"
-                            : "the agents were asked, and the scheduler still shows it running",
-                      {},
+                      ended ? "its processes have ended" : still_alive(ending->second.job),
+                      ended ? std::vector<std::string>{} : jobs_.not_ended(ending->second.job),
                       wall(),
                       {}});
     ending = endings_.erase(ending);
@@ -313,7 +378,7 @@ void RecoveryService::check_endings() {
 // ---- what is seen
 
 void RecoveryService::look() {
-  if (looking_ || !look_) return;
+  if (looking_ || !look_ || stopped_) return;
   looking_ = true;
   looked_ns_ = wall();
   const auto view = std::make_shared<Result<respond::SchedulerView>>(respond::SchedulerView{});
@@ -322,6 +387,11 @@ void RecoveryService::look() {
                     looking_ = false;
                     if (!stopped_) looked(*view, read_ns);
                   });
+}
+
+// The next view while processes end: the end of a job is waited for.
+void RecoveryService::look_soon(TimeNs took_ns) {
+  if (!endings_.empty()) soon_->start(std::clamp(3 * took_ns, kSoonest, kLatest));
 }
 
 void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs read_ns) {
@@ -340,15 +410,23 @@ void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs 
   };
   std::vector<recover::Input> inputs = jobs_.update(*view, {wall(), read_ns, excluded});
   if (!std::exchange(begun_, true)) begin();
-  for (recover::Input& input : inputs)
-    if (!is_own_hold(input, read_ns)) give(std::move(input));
+  const std::set<std::string> ours = own_holds(*view, read_ns);
+  for (recover::Input& input : inputs) {
+    const auto* changed = std::get_if<recover::JobChanged>(&input);
+    const bool own =
+        changed && changed->kind == recover::ForeignKind::kHeld && ours.contains(changed->job.id);
+    if (!own) give(std::move(input));
+  }
   measure_again();
   take_verdicts();
   std::erase_if(verdicts_, [&](const auto& one) {
     return !jobs_.known(one.first) && wall() - one.second.at_ns > kForgetVerdict;
   });
   std::erase_if(names_, [&](const auto& one) { return !jobs_.known(one.first); });
+  std::erase_if(started_, [&](const auto& one) { return !jobs_.known(one.first); });
+  std::erase_if(starting_, [&](const auto& one) { return one.second != kNoTime && !jobs_.known(one.first); });
   check_endings();
+  look_soon(wall() - read_ns);
   run();
 }
 
@@ -389,8 +467,12 @@ void RecoveryService::on_verdicts(std::span<const RunVerdict> verdicts) {
     // Another user's data under the same name replaces nothing.
     const auto before = verdicts_.find(id);
     if (before != verdicts_.end() && before->second.verdict.job != v.job && !counts(v)) continue;
-    const bool same = before != verdicts_.end() && is_same_cause(before->second.verdict, v);
-    verdicts_[id] = {v, wall(), false, same ? before->second.since_ns : wall()};
+    if (!v.settled && !is_final(v)) continue;
+    StoredVerdict& stored = verdicts_[id];
+    if (!is_same_cause(stored.verdict, v)) stored.since_ns = wall(), stored.measured = 1;
+    stored.taken = stored.taken && are_same(stored.verdict, v);
+    stored.verdict = v;
+    stored.at_ns = wall();
   }
   measure_again();
   take_verdicts();
@@ -419,7 +501,53 @@ void RecoveryService::measure_again() {
     }
 }
 
+// Whether waiting for the announcement cannot make the verdict better: the kernel or a plugin of one host
+// names a lost device there, with the confidence of an isolation.
+bool RecoveryService::is_final(const RunVerdict& v) const {
+  if (!v.verdict || v.verdict->state == VerdictState::kRefuted) return false;
+  const recover::Case c = recover::case_of(v.verdict->diagnosis, {});
+  return c.fault == recover::FaultClass::kDevice && c.hosts.size() == 1 && c.confirmed == c.hosts &&
+         c.authors.independent() && c.confidence >= controller_options().policy.isolate_confidence;
+}
+
+// Whether the verdict accuses only hosts that our last order left out of the job, and the job does not run on
+// them since: it is of an earlier attempt. Its lines go on arriving while the next attempt starts, and it is
+// read again after a restart of the collector.
+bool RecoveryService::is_acted_on(const ScheduledJob& job, const Diagnosis& diagnosis) const {
+  const auto op = started_.find(job.id);
+  const ActionRecord* order = op == started_.end() ? nullptr : controller_.actions().find(op->second);
+  if (order == nullptr || order->state == ActionState::kFailed) return false;
+  if (recover::key_of(order->order.job) != recover::key_of(job)) return false;
+  const std::vector<std::string> accused = recover::case_of(diagnosis, {}).hosts;
+  const std::vector<std::string> on = order->order.job.restarts == job.restarts
+                                          ? std::vector<std::string>{}  // the next attempt is not seen yet
+                                          : jobs_.hosts_of_attempt(job.id);
+  const auto has = [](const std::vector<std::string>& all, const std::string& one) {
+    return std::ranges::find(all, one) != all.end();
+  };
+  return !accused.empty() && std::ranges::all_of(accused, [&](const std::string& host) {
+    return has(order->order.excluded, host) && !has(on, host);
+  });
+}
+
+// The controller forgets it. What was done stays until a person or a node check returns the host.
+void RecoveryService::withdraw(const ScheduledJob& job, const Diagnosis& diagnosis) {
+  for (const std::string& host : recover::case_of(diagnosis, {}).hosts) {
+    const MachineRecord* machine = controller_.machines().find(host);
+    if (machine == nullptr || machine->op.empty() || machine->last_root != recover::root_of(diagnosis))
+      continue;
+    const std::string text = fmt::format(
+        "{} is isolated for a verdict that is withdrawn; `culprit recover undo "
+        "{}` returns it",
+        host, machine->op);
+    options_.log(LogLevel::kWarning, "controller: " + text);
+    note({recover::NoteKind::kRecord, recover::key_of(job), "", text, {}});
+  }
+}
+
+// Without a view that is true now, nothing is decided, and jobs go on.
 void RecoveryService::take_verdicts() {
+  if (!look_error_.empty()) return;
   for (auto& [id, stored] : verdicts_) {
     const auto job = jobs_.known(id);
     if (stored.taken || !job || !jobs_.user_of(id)) continue;
@@ -439,6 +567,11 @@ void RecoveryService::take_verdicts() {
     seen.alive = jobs_.is_alive(id);
     seen.withdrawn = !v.verdict || v.verdict->state == VerdictState::kRefuted;
     if (v.verdict) seen.diagnosis = v.verdict->diagnosis;
+    if (!v.verdict && !stored.given) continue;
+    if (!v.verdict) seen.diagnosis = *stored.given;
+    if (seen.withdrawn) withdraw(*job, seen.diagnosis);
+    if (!seen.withdrawn && is_acted_on(*job, seen.diagnosis)) continue;
+    stored.given = seen.diagnosis;
     seen.step_share = seen.diagnosis.step_share;
     seen.measured = stored.measured;
     give(std::move(seen));

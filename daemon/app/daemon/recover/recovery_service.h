@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -94,9 +95,10 @@ class RecoveryService {
   struct StoredVerdict {
     RunVerdict verdict;
     TimeNs at_ns = kNoTime;
-    bool taken = false;         // given to the controller, or refused
-    TimeNs since_ns = kNoTime;  // of the first verdict with this cause
-    uint32_t measured = 1;      // as given
+    bool taken = false;              // given to the controller, or refused
+    std::optional<Diagnosis> given;  // the last one that was given
+    TimeNs since_ns = kNoTime;       // of the first verdict with this cause
+    uint32_t measured = 1;           // as given
   };
   struct Ending {
     std::string job;  // the scheduler's id
@@ -111,14 +113,20 @@ class RecoveryService {
   void end_tasks(const ActionOrder& order);
   void settle(ActionResult result);
   void check_endings();
+  std::string still_alive(const std::string& job) const;
   void look();
+  void look_soon(TimeNs took_ns);
   void looked(const Result<respond::SchedulerView>& view, TimeNs read_ns);
   void read_progress();
   void begin();
   bool counts(const RunVerdict& v) const;
+  bool is_final(const RunVerdict& v) const;
+  bool is_acted_on(const ScheduledJob& job, const Diagnosis& diagnosis) const;
   void take_verdicts();
   void measure_again();
-  bool is_own_hold(const recover::Input& input, TimeNs read_ns) const;
+  void withdraw(const ScheduledJob& job, const Diagnosis& diagnosis);
+  const ActionRecord* own_hold(const respond::SeenJob& seen) const;
+  std::set<std::string> own_holds(const respond::SchedulerView& view, TimeNs read_ns);
   bool cannot_write() const { return !damage_.empty() || !store_error_.empty(); }
   void note(const recover::Note& note);
   void settle_questions();
@@ -143,13 +151,14 @@ class RecoveryService {
   RecoveryCounts counts_;
   std::map<std::string, StoredVerdict> verdicts_;  // by the scheduler's id: the latest
   std::map<std::string, TimeNs> starting_;         // jobs that we start: kNoTime, or when that ended
+  std::map<std::string, std::string> started_;     // op of our last order to run a job again
   std::map<std::string, std::string> names_;       // culprit's id of a job, by the scheduler's
   std::optional<recover::BreakerReset> last_reset_;
   std::vector<std::string> reserved_;  // ops found reserved at the start
   std::string look_error_, store_error_, damage_;
   bool restored_ = false, begun_ = false, writing_ = false, looking_ = false, reading_ = false,
        stopped_ = false;
-  TimeNs decided_ns_ = kNoTime;  // of the orders that wait
+  std::unique_ptr<io::Timer> soon_;  // the next look, while the end of processes is awaited
   TimeNs looked_ns_ = kNoTime, read_ns_ = kNoTime, pruned_ns_ = kNoTime;
 };
 

@@ -72,6 +72,7 @@ void ScheduledJobs::load(const AttemptRecord& row) {
   if (known.first.id == row.job.id && known.now.restarts > row.job.restarts) return;
   known.first = known.now = row.job;
   known.hosts = row.hosts;
+  known.started = row.job.restarts;
   known.ended = row.end_ns != kNoTime;
   known.seen_ns = std::max(row.begin_ns, row.end_ns);
 }
@@ -103,20 +104,25 @@ void ScheduledJobs::add_job(const SeenJob& seen, const respond::SchedulerView& v
   Known& known = found->second;
   known.uid = seen.uid;
   const bool next_attempt = seen.job.restarts > known.now.restarts && same;
+  const uint32_t attempt_before = known.now.restarts;
   const State before = std::exchange(known.state, seen.state);
   known.now = seen.job;
   known.seen_ns = at.now;
+  known.ending = seen.state == State::kEnding ? seen.hosts : std::vector<std::string>{};
   ScheduledJob job = known.first;
   job.restarts = seen.job.restarts;
   if (next_attempt && !known.ended) {
-    known.ended = true;  // the attempt before ended between two views
-    out.push_back(recover::AttemptEnded{job, recover::JobEnd::kFailed, {}, "REQUEUED"});
+    known.ended = true;  // the attempt before ended between two views; the next has not begun
+    ScheduledJob requeued = job;
+    requeued.restarts = attempt_before;
+    out.push_back(recover::AttemptEnded{requeued, recover::JobEnd::kFailed, {}, "REQUEUED"});
   }
   if (seen.state == State::kHeld && before != State::kHeld && same)
     out.push_back(recover::JobChanged{job, recover::ForeignKind::kHeld, seen.reason});
   if (seen.state == State::kRunning && known.ended) {
     known.ended = false;
     known.hosts = seen.hosts;
+    known.started = seen.job.restarts;
     out.push_back(recover::AttemptStarted{job, seen.hosts, seen.partition, {}, {}});
   }
   if (seen.has_ended() && !known.ended) {
@@ -190,9 +196,21 @@ std::vector<std::string> ScheduledJobs::hosts_of(const std::string& id) const {
   return found == jobs_.end() ? std::vector<std::string>{} : found->second.hosts;
 }
 
+std::vector<std::string> ScheduledJobs::hosts_of_attempt(const std::string& id) const {
+  const auto found = jobs_.find(id);
+  const bool started = found != jobs_.end() && found->second.started == found->second.now.restarts;
+  return started ? found->second.hosts : std::vector<std::string>{};
+}
+
 bool ScheduledJobs::is_alive(const std::string& id) const {
   const auto found = jobs_.find(id);
   return found != jobs_.end() && !found->second.ended;
+}
+
+std::vector<std::string> ScheduledJobs::not_ended(const std::string& id) const {
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end() || found->second.ending.size() * 2 > found->second.hosts.size()) return {};
+  return found->second.ending;
 }
 
 std::vector<std::string> ScheduledJobs::running() const {

@@ -36,17 +36,22 @@ class ScheduledJobs {
   // The user; nothing: unknown job.
   std::optional<uint32_t> user_of(const std::string& id) const;
   std::vector<std::string> hosts_of(const std::string& id) const;  // where it runs, or ran last
-  bool is_alive(const std::string& id) const;                      // it has processes, as far as shown
-  std::vector<std::string> running() const;                        // ids
+  // Where its newest attempt runs or ran; empty: that has not started yet.
+  std::vector<std::string> hosts_of_attempt(const std::string& id) const;
+  bool is_alive(const std::string& id) const;  // it has processes, as far as shown
+  // Hosts on which the job is still being ended while most have ended; a slow epilog holds all of them.
+  std::vector<std::string> not_ended(const std::string& id) const;
+  std::vector<std::string> running() const;  // ids
 
  private:
   struct Known {
     ScheduledJob first, now;
     respond::SeenJob::State state = respond::SeenJob::State::kPending;
-    std::optional<uint32_t> uid;  // nothing: from the ledger, not yet seen
-    std::vector<std::string> hosts;
+    std::optional<uint32_t> uid;             // nothing: from the ledger, not yet seen
+    std::vector<std::string> hosts, ending;  // of the attempt; those of them that are still being ended
     TimeNs seen_ns = kNoTime;
-    bool ended = false;  // the end of the current attempt was given
+    uint32_t started = 0;  // restarts of the newest attempt that started
+    bool ended = false;    // the end of the current attempt was given
   };
   bool is_same(const Known& known, const respond::SeenJob& seen) const;
   void add_job(const respond::SeenJob& seen, const respond::SchedulerView& view, const At& at,

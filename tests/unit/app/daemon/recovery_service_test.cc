@@ -1,17 +1,140 @@
-// The controller in the collector, with a scheduler and a time of the test.
+// The controller in the collector: a fake scheduler, a real ledger, and restarts of the collector.
 #include "app/daemon/recover/recovery_service.h"
 
+#include <algorithm>
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
+#include <memory>
+#include <string>
+#include <vector>
 
+#include "../../core/recover/controlled_cluster.h"
 #include "../../io/fake_env.h"
 #include "../fixtures.h"
+#include "respond/order.h"
 
 using namespace culprit;
 using namespace culprit::app;
+using recover::test::forged;
+using recover::test::gpu_lost;
+using respond::SeenJob;
 
 namespace {
 
-constexpr TimeNs kSecond = kNsPerSecond;
+constexpr const char* kHeldByRequeue = "job requeued in held state";
+
+// What is posted after the crash of its process is lost.
+class CrashEnv final : public io::testing::FakeEnv {
+ public:
+  bool crashed = false;
+  void post(std::function<void()> call) override {
+    if (!crashed) FakeEnv::post(std::move(call));
+  }
+  void restart() { posted_.clear(), crashed = false; }
+};
+
+struct ControlledSite {
+  explicit ControlledSite(ActMode mode = ActMode::kAct) {
+    env.wall_ns = recover::test::kStart + 100 * kNsPerSecond;
+    config.state_dir = folder.path.string();
+    config.act = {.mode = mode, .scheduler = Scheduler::kSlurm, .isolate = true, .restart = true};
+    for (const char* name : {"n1", "n2", "n3", "n4"})
+      view.hosts.push_back({name, false, true, "", "", {"train"}});
+    job.job = recover::test::job_named("77");
+    job.uid = 1000, job.nodes = 2, job.may_requeue = true, job.partition = "train";
+    set(SeenJob::State::kRunning, {"n1", "n2"});
+    start();
+  }
+
+  struct FakeBackend final : respond::Backend {
+    explicit FakeBackend(ControlledSite& site_in) : site(site_in) {}
+    std::string_view name() const override { return "slurm"; }
+    bool can(OrderKind kind) const override { return kind != OrderKind::kEndTasks; }
+    ActionResult carry_out(const ActionOrder& order, respond::Pace&) const override {
+      site.orders.push_back(std::string(respond::name_of(order.kind)) + " " + order.target +
+                            (order.repeats_ns == kNoTime ? "" : " again"));
+      for (respond::SeenHost& host : site.view.hosts)
+        if (order.kind == OrderKind::kIsolate && host.host == order.target)
+          host.out = true, host.idle = false, host.op = order.op, host.by = "root";
+      if (order.kind == OrderKind::kRunAgain && site.crash_in_run_again) site.env.crashed = true;
+      ActionResult out = respond::result_of(order, ActionState::kDone, "");
+      if (order.kind == OrderKind::kRunAgain) out.hosts = {"n3", "n4"};
+      return out;
+    }
+    ControlledSite& site;
+  };
+
+  void start() {
+    RecoveryServiceOptions options;
+    options.config = &config;
+    options.log = [this](LogLevel, const std::string& text) { log += text + "\n"; };
+    options.end_tasks = [this](const std::vector<std::string>& hosts, const peer::EndTasks&) {
+      for (const std::string& host : hosts) orders.push_back("end " + host);
+    };
+    options.scheduler = [this] {
+      SchedulerParts parts;
+      parts.backend = std::make_unique<FakeBackend>(*this);
+      parts.look = [this]() -> Result<respond::SchedulerView> {
+        if (!answers) return fail(ErrorCode::kIo, "no answer");
+        respond::SchedulerView out = view;
+        out.jobs = {job};
+        return out;
+      };
+      return parts;
+    };
+    service = std::move(*RecoveryService::open(env, std::move(options)));
+    service->restored();
+    pass(kNsPerSecond);
+  }
+  void restart(TimeNs after_ns) {
+    service.reset();
+    env.restart();
+    crash_in_run_again = false;
+    env.advance(after_ns);
+    orders.clear();
+    start();
+  }
+  void pass(TimeNs ns) {
+    for (TimeNs done = 0; done < ns; done += kNsPerSecond) {
+      env.advance(kNsPerSecond);
+      service->beat();
+      env.run();
+    }
+  }
+  void set(SeenJob::State state, std::vector<std::string> hosts, uint32_t restarts = 0) {
+    job.state = state, job.hosts = std::move(hosts), job.job.restarts = restarts;
+    job.requeued_held = state == SeenJob::State::kHeld;
+    job.reason = job.requeued_held ? kHeldByRequeue : "None";
+    if (restarts > 0) job.job.submit_ns = env.wall_ns / kNsPerSecond * kNsPerSecond;
+  }
+  void give(const Diagnosis& diagnosis, bool settled, VerdictState state = VerdictState::kOpen) {
+    RunVerdict v;
+    v.job = "77", v.user = "user 1000", v.settled = settled;
+    v.verdict.emplace();
+    v.verdict->job = "77", v.verdict->leads = true, v.verdict->settled = settled, v.verdict->state = state;
+    v.verdict->diagnosis = diagnosis;
+    service->on_verdicts(std::vector{v});
+    env.run();
+  }
+  // Until the order to run the job again.
+  void lose_gpu_of_n2() {
+    give(gpu_lost("n2", env.wall_ns), false);
+    set(SeenJob::State::kFailed, {});
+    pass(2 * kNsPerSecond);
+  }
+
+  app::test::Folder folder;
+  CrashEnv env;
+  Config config;
+  respond::SchedulerView view;
+  SeenJob job;
+  bool answers = true, crash_in_run_again = false;
+  std::vector<std::string> orders;
+  std::string log;
+  std::unique_ptr<RecoveryService> service;
+};
+
+using Orders = std::vector<std::string>;
 
 Diagnosis slow_host(const std::string& host, double share) {
   Diagnosis d;
@@ -28,87 +151,122 @@ Diagnosis slow_host(const std::string& host, double share) {
   return d;
 }
 
-// Job 7 of user 1000 runs on two hosts.
-struct ControlledJob7 {
-  ControlledJob7() {
-    config.state_dir = folder.path.string();
-    RecoveryServiceOptions options;
-    options.config = &config;
-    options.log = [](LogLevel, const std::string&) {};
-    options.scheduler = [this] {
-      SchedulerParts parts;
-      parts.look = [this]() -> Result<respond::SchedulerView> { return view; };
-      return parts;
-    };
-    respond::SeenJob& job = view.jobs.emplace_back();
-    job.job.scheduler = "slurm";
-    job.job.id = "7";
-    job.job.submit_ns = env.wall_ns;
-    job.state = respond::SeenJob::State::kRunning;
-    job.uid = 1000;
-    job.nodes = 2;
-    job.hosts = {"n1", "n2"};
-    for (const char* host : {"n1", "n2", "n3"}) view.hosts.emplace_back().host = host;
-    service = std::move(*RecoveryService::open(env, std::move(options)));
-    service->restored();
-    pass(5);
-  }
-  void pass(int seconds) {
-    for (int i = 0; i < seconds; ++i) {
-      env.run();
-      env.advance(kSecond);
-      service->beat();
-      env.run();
-    }
-  }
-  void verdict(Diagnosis d, const std::string& user) {
-    RunVerdict v;
-    v.job = "7";
-    v.user = user;
-    v.verdict.emplace().diagnosis = std::move(d);
-    service->on_verdicts(std::vector<RunVerdict>{v});
-    env.run();
-  }
-  recover::Machine machine() const {
-    const auto seen = service->controller().view(service->key_of_job("7"));
-    return seen ? seen->machine : recover::Machine::kOut;
-  }
-
-  test::Folder folder;
-  io::testing::FakeEnv env;
-  Config config;
-  respond::SchedulerView view;
-  std::unique_ptr<RecoveryService> service;
-};
+recover::Machine machine_of(const ControlledSite& site) {
+  const auto view = site.service->controller().view(site.service->key_of_job("77"));
+  return view ? view->machine : recover::Machine::kOut;
+}
 
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(recovery_service)
 
-BOOST_AUTO_TEST_CASE(a_slow_host_counts_when_it_is_still_the_verdict_after_a_minute) {
-  for (const double share : {0.3, 0.05}) {
-    ControlledJob7 t;
-    t.verdict(slow_host("n1", share), "user 1000");
-    BOOST_TEST((t.machine() == recover::Machine::kSuspect));
-    t.pass(30);
-    t.verdict(slow_host("n1", share), "user 1000");  // revised: the same cause
-    t.pass(40);
-    // All its evidence is the user's, so the host is left out of this job alone.
-    BOOST_TEST((t.machine() == (share > 0.1 ? recover::Machine::kExclude : recover::Machine::kSuspect)));
-  }
-  ControlledJob7 other;
-  other.verdict(slow_host("n1", 0.3), "user 1000");
-  other.pass(30);
-  other.verdict(slow_host("n2", 0.3), "user 1000");
-  other.pass(40);
-  BOOST_TEST((other.machine() == recover::Machine::kSuspect));
+BOOST_AUTO_TEST_CASE(a_lost_device_that_the_kernel_names_does_not_wait_for_its_announcement) {
+  ControlledSite site;
+  site.give(forged("n2", site.env.wall_ns), false);
+  BOOST_TEST(site.orders.empty());
+  site.give(gpu_lost("n2", site.env.wall_ns), false);
+  BOOST_TEST(site.orders == (Orders{"end n1", "end n2"}), boost::test_tools::per_element());
+  // The end of the processes is seen long before the next regular view.
+  site.set(SeenJob::State::kFailed, {});
+  site.env.advance(200 * kNsPerMs);
+  site.env.run();
+  BOOST_TEST(site.orders == (Orders{"end n1", "end n2", "isolate n2", "run_again 77", "verify 77"}),
+             boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(a_verdict_on_another_users_data_is_not_used) {
-  ControlledJob7 t;
-  t.verdict(slow_host("n1", 0.3), "user 1001");
-  t.pass(70);
-  BOOST_TEST((t.machine() == recover::Machine::kNone));
+BOOST_AUTO_TEST_CASE(later_lines_of_an_attempt_do_not_stop_the_next_one) {
+  ControlledSite site;
+  site.lose_gpu_of_n2();
+  const size_t before = site.orders.size();
+  for (const bool seen : {false, true}) {
+    if (seen) site.set(SeenJob::State::kRunning, {"n3", "n4"}, 1), site.pass(3 * kNsPerSecond);
+    Diagnosis later = gpu_lost("n2", site.env.wall_ns);
+    later.confidence = .99;
+    site.give(later, true);
+    site.pass(2 * kNsPerSecond);
+    BOOST_TEST(site.orders.size() == before);
+  }
+  site.restart(kNsPerSecond);
+  site.give(gpu_lost("n2", site.env.wall_ns), true);  // is read again
+  site.pass(2 * kNsPerSecond);
+  BOOST_TEST(site.orders.empty());
+  site.give(gpu_lost("n3", site.env.wall_ns), true);  // of this attempt
+  BOOST_TEST(!site.orders.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_verdict_that_is_withdrawn_after_the_isolation_says_how_to_return_the_host) {
+  ControlledSite site;
+  site.lose_gpu_of_n2();
+  site.give(gpu_lost("n2", site.env.wall_ns), true, VerdictState::kRefuted);
+  BOOST_TEST(site.log.find("n2 is isolated for a verdict that is withdrawn; `culprit recover undo ") !=
+             std::string::npos);
+}
+
+// A crash between the requeue, which holds the job, and its release. Beyond a minute the ledger abandons the
+// order, but the job may not stay held.
+BOOST_DATA_TEST_CASE(a_job_that_our_order_left_held_goes_on_after_a_restart,
+                     boost::unit_test::data::make({5, 50, 300}), seconds) {
+  ControlledSite site;
+  site.crash_in_run_again = true;
+  site.lose_gpu_of_n2();
+  BOOST_TEST(site.orders.back() == "run_again 77");
+  site.set(SeenJob::State::kHeld, {}, 1);
+  site.restart(seconds * kNsPerSecond);
+  site.pass(5 * kNsPerSecond);
+  BOOST_TEST_REQUIRE(!site.orders.empty());
+  BOOST_TEST(site.orders.front() == "run_again 77 again");
+  BOOST_TEST(std::ranges::count(site.orders, "run_again 77 again") == 1);
+  for (const auto* action : site.service->controller().actions().all())
+    BOOST_TEST((action->state == ActionState::kDone), action->detail);
+  // It is given once, although a late view shows the job held.
+  const size_t given = site.orders.size();
+  site.pass(30 * kNsPerSecond);
+  BOOST_TEST(site.orders.size() == given);
+}
+
+BOOST_AUTO_TEST_CASE(a_hold_of_another_actor_stays) {
+  for (const bool by_requeue : {false, true}) {
+    ControlledSite site;
+    site.set(SeenJob::State::kFailed, {});
+    site.pass(2 * kNsPerSecond);
+    site.set(SeenJob::State::kHeld, {}, 1);
+    site.job.requeued_held = by_requeue;
+    site.pass(20 * kNsPerSecond);
+    site.restart(kNsPerSecond);
+    site.pass(20 * kNsPerSecond);
+    BOOST_TEST(site.orders.empty());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_verdict_waits_while_the_scheduler_gives_no_answer) {
+  ControlledSite site;
+  site.answers = false;
+  site.pass(3 * kNsPerSecond);
+  site.give(gpu_lost("n2", site.env.wall_ns), true);
+  BOOST_TEST(site.orders.empty());
+  site.answers = true;
+  site.pass(3 * kNsPerSecond);
+  BOOST_TEST(site.orders.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_slow_host_counts_when_it_is_still_the_verdict_after_a_minute) {
+  struct Row {
+    double share;
+    const char* later_host;
+    recover::Machine wanted;
+  };
+  // All evidence is the user's, so the host is left out of this job alone.
+  for (const Row& row :
+       {Row{0.3, "n1", recover::Machine::kExclude}, Row{0.05, "n1", recover::Machine::kSuspect},
+        Row{0.3, "n2", recover::Machine::kSuspect}}) {
+    ControlledSite site;
+    site.give(slow_host("n1", row.share), true);
+    BOOST_TEST((machine_of(site) == recover::Machine::kSuspect));
+    site.pass(30 * kNsPerSecond);
+    site.give(slow_host(row.later_host, row.share), true);  // revised
+    site.pass(40 * kNsPerSecond);
+    BOOST_TEST((machine_of(site) == row.wanted));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -39,7 +39,10 @@ class Views {
          all.update({std::move(jobs), std::move(hosts)}, {now_, now_, excluded})) {
       if (const auto* start = std::get_if<recover::AttemptStarted>(&input))
         out.push_back("start " + std::to_string(start->job.restarts));
-      if (const auto* end = std::get_if<recover::AttemptEnded>(&input)) out.push_back("end " + end->word);
+      if (const auto* end = std::get_if<recover::AttemptEnded>(&input)) {
+        out.push_back("end " + end->word);
+        ended_restarts = end->job.restarts;
+      }
       if (const auto* changed = std::get_if<recover::JobChanged>(&input))
         out.push_back(changed->kind == recover::ForeignKind::kHeld ? "held" : "changed");
       if (const auto* means = std::get_if<recover::JobMeans>(&input))
@@ -52,7 +55,7 @@ class Views {
 
   ScheduledJobs all;
   std::function<std::vector<std::string>(const ScheduledJob&)> excluded = {};
-  uint32_t spares = 0, eligible = 0;
+  uint32_t spares = 0, eligible = 0, ended_restarts = 0;
 
  private:
   TimeNs now_ = kSubmitted;
@@ -80,6 +83,7 @@ BOOST_AUTO_TEST_CASE(a_requeue_is_the_next_attempt_of_the_same_job_although_its_
   const TimeNs later = kSubmitted + 60 * kNsPerSecond;
   BOOST_TEST(views.see({seen_job(JobsState::kRunning, 1, later)}) == (Seen{"end REQUEUED", "start 1"}),
              boost::test_tools::per_element());
+  BOOST_TEST(views.ended_restarts == 0u);  // the attempt that was decided on, not the one that begins
   BOOST_TEST(views.all.known("77")->submit_ns == kSubmitted);
   BOOST_TEST(views.all.current(*views.all.known("77")).submit_ns == later);
 }
