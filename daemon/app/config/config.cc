@@ -77,9 +77,18 @@ ConfigError error_at(const LoadedConfig& loaded, const std::string& key, const s
   return error;
 }
 
-// Programs that deliver mail run with the daemon's rights. A missing program fails only at delivery: it may
-// be installed later.
-void check_mailers(LoadedConfig& loaded, uid_t owner) {
+// Launchers and programs that deliver mail run with the daemon's rights. A missing program fails only when it
+// is used: it may be installed later.
+void check_programs(LoadedConfig& loaded, uid_t owner) {
+  const Config::Act& act = loaded.config.act;
+  if (act.scheduler == Scheduler::kExec && !act.launcher.command.empty()) {
+    const std::string& program = act.launcher.command.front();
+    const Status trusted = io::check_trusted_program(program, owner);
+    if (!trusted &&
+        (trusted.error().code == ErrorCode::kDenied || trusted.error().code == ErrorCode::kInvalid))
+      loaded.errors.push_back(
+          error_at(loaded, "act.launcher.command", fmt::format("{}: {}", program, trusted.error().text)));
+  }
   for (const AlertConfig& alert : loaded.config.alert) {
     if (alert.type != AlertType::kMail) continue;
     const Status trusted = io::check_trusted_program(alert.sendmail, owner);
@@ -119,7 +128,7 @@ LoadedConfig load_config(const std::string& path, std::optional<uid_t> owner) {
   }
   LoadedConfig out = parse_config(texts);
   out.errors.insert(out.errors.begin(), unread.begin(), unread.end());
-  check_mailers(out, owner.value_or(::geteuid()));
+  check_programs(out, owner.value_or(::geteuid()));
   if (out.config.host.name.empty()) out.config.host.name = own_host_name();
   return out;
 }

@@ -25,7 +25,7 @@ constexpr const char* kConfigFile = "/etc/culprit/culpritd.toml";
 
 enum class DaemonRole : uint8_t { kAgent, kCollector, kBoth };
 enum class ActMode : uint8_t { kObserve, kAsk, kAct };
-enum class Scheduler : uint8_t { kNone, kSlurm };
+enum class Scheduler : uint8_t { kNone, kSlurm, kKubernetes, kExec, kWebhook };
 enum class EvidencePolicy : uint8_t { kAll, kFindings, kNone };
 enum class PluginProcess : uint8_t { kOwn, kDaemon };
 enum class AlertType : uint8_t { kWebhook, kAlertmanager, kMail };
@@ -180,8 +180,20 @@ struct Config {
     bool isolate = false, restart = false;  // stages
     std::vector<std::string> partitions;    // where the stages are on; empty: everywhere
     std::string slurm_conf;                 // empty: Slurm's own
-    bool end_tasks = false;                 // of this host, at the collector's request
-    int64_t confidence = 85;                // per cent, to isolate
+    struct Kubernetes {
+      std::string server, token_file, ca_file;           // server empty: those of the pod
+      std::string space;                                 // namespace of jobs; empty: all
+      std::string lease = "culprit/culprit-controller";  // NAMESPACE/NAME; empty: none
+      bool evict = false;
+    } kubernetes;
+    struct Launcher {
+      std::vector<std::string> command;          // exec
+      std::string url, headers_file, ca, proxy;  // webhook
+      std::vector<std::string> orders = {"isolate", "return", "end_tasks", "run_again", "verify"};
+      TimeNs within_ns = 60 * kNsPerSecond;
+    } launcher;
+    bool end_tasks = false;   // of this host, at the collector's request
+    int64_t confidence = 85;  // per cent, to isolate
     struct Breaker {
       TimeNs window_ns = 600 * kNsPerSecond;
       int64_t window_hosts = 2, day_hosts = 3, at_once_hosts = 1;

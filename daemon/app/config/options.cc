@@ -16,7 +16,7 @@ constexpr uint64_t kMiB = 1 << 20, kTiB = uint64_t{1} << 40;
 
 constexpr std::string_view kRoles[] = {"agent", "collector", "both"};
 constexpr std::string_view kModes[] = {"observe", "ask", "act"};
-constexpr std::string_view kSchedulers[] = {"none", "slurm"};
+constexpr std::string_view kSchedulers[] = {"none", "slurm", "kubernetes", "exec", "webhook"};
 constexpr std::string_view kPolicies[] = {"all", "findings", "none"};
 constexpr std::string_view kProcesses[] = {"own", "daemon"};
 constexpr std::string_view kAlertTypes[] = {"webhook", "alertmanager", "mail"};
@@ -220,16 +220,53 @@ const Option kOptions[] = {
      "What the collector does about a job at fault. observe: reports what it would do. ask: does it after a "
      "person's approval. act: does it."},
     {"act.scheduler", word_type<OF(Scheduler, act.scheduler)>(kSchedulers), false, nullptr,
-     "Where hosts are isolated and jobs run again. none: there is no controller."},
+     "Where hosts are isolated and jobs run again. exec, webhook: a launcher of your own, by a program or a "
+     "POST. none: there is no controller."},
     {"act.isolate", FlagType{OF(bool, act.isolate)}, true, nullptr,
-     "Let act.mode take hosts out: drain in Slurm."},
+     "Let act.mode take hosts out: a drain in Slurm, a taint in Kubernetes."},
     {"act.restart", FlagType{OF(bool, act.restart)}, true, nullptr,
      "Let act.mode end a job's processes and have the scheduler run it again without the hosts at fault."},
     {"act.partitions",
      TextsType{OF(std::vector<std::string>, act.partitions), check_receiver_name, "list of names"}, true,
-     "[\"canary\"]", "Slurm's partitions where these stages are on. Empty: everywhere."},
+     "[\"canary\"]", "Slurm's partitions, or namespaces, where these stages are on. Empty: everywhere."},
     {"act.slurm_conf", TEXT(act.slurm_conf, check_absolute_path, kPath), false, "\"/etc/slurm/slurm.conf\"",
      "Slurm's configuration, for scontrol and squeue. Default: Slurm's own."},
+    {"act.kubernetes.server", TEXT(act.kubernetes.server, check_url, "http or https address"), false,
+     "\"https://10.0.0.1:6443\"", "The API server. Default: that of the pod in which the daemon runs."},
+    {"act.kubernetes.token_file", TEXT(act.kubernetes.token_file, check_absolute_path, kPath), false,
+     "\"/etc/culprit/kubernetes.token\"",
+     "Token of a service account; read at each request. Default: the pod's. Refused if other users may read "
+     "it."},
+    {"act.kubernetes.ca_file", TEXT(act.kubernetes.ca_file, check_absolute_path, kPath), false,
+     "\"/etc/culprit/kubernetes.pem\"", "Certificate authorities of the API server. Default: the pod's."},
+    {"act.kubernetes.namespace", TEXT(act.kubernetes.space, check_namespace, "name"), false, "\"train\"",
+     "Namespace of the jobs. Default: all."},
+    {"act.kubernetes.lease", TEXT(act.kubernetes.lease, check_lease, "NAMESPACE/NAME"), false, nullptr,
+     "Of several collectors the one that holds this Lease acts. Empty: no other collector acts."},
+    {"act.kubernetes.evict", FlagType{OF(bool, act.kubernetes.evict)}, false, nullptr,
+     "The taint is NoExecute: it ends all pods on the host that do not tolerate it, also those of other "
+     "jobs."},
+    {"act.launcher.command",
+     TextsType{OF(std::vector<std::string>, act.launcher.command), check_command_word, "list of words"},
+     false, "[\"/opt/launcher/act\", \"{kind}\", \"{job}\"]",
+     "exec: the program and its arguments, without a shell; the order is also on its standard input. "
+     "Placeholders: {op} {decision} {kind} {target} {job} {excluded} {code} {reason}."},
+    {"act.launcher.url", TEXT(act.launcher.url, check_url, "http or https address"), false,
+     "\"https://launcher.example/orders\"", "webhook: address that gets each order."},
+    {"act.launcher.headers_file", TEXT(act.launcher.headers_file, check_absolute_path, kPath), false,
+     "\"/etc/culprit/launcher.headers\"", "As alert.headers_file."},
+    {"act.launcher.ca", TEXT(act.launcher.ca, check_absolute_path, kPath), false, "\"/etc/culprit/ca.pem\"",
+     "As alert.ca."},
+    {"act.launcher.proxy", TEXT(act.launcher.proxy, check_url, "http or https address"), false,
+     "\"http://proxy.example:3128\"", "As alert.proxy."},
+    {"act.launcher.orders",
+     TextsType{OF(std::vector<std::string>, act.launcher.orders), check_order_kind, "list of orders"}, false,
+     nullptr,
+     "exec, webhook: orders that the launcher carries out. Without end_tasks the agents end a job's "
+     "processes; "
+     "others are refused."},
+    {"act.launcher.within", DurationType{OF(TimeNs, act.launcher.within_ns), kSecond, 3600 * kSecond}, false,
+     nullptr, "exec, webhook: how long an answer to an order is awaited."},
     {"act.confidence", IntegerType{OF(int64_t, act.confidence), 50, 100}, true, nullptr,
      "Lowest confidence, in per cent, at which a host is taken out."},
     {"act.breaker.window", DurationType{OF(TimeNs, act.breaker.window_ns), 60 * kSecond, kDay}, true, nullptr,

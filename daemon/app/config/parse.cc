@@ -81,6 +81,7 @@ class Reader {
     check_reach();
     check_clear("otlp.headers_file", config().otlp.headers_file, config().otlp.endpoint);
     check_sockets();
+    check_act();
     std::stable_sort(errors_.begin(), errors_.end(), [](const auto& a, const auto& b) {
       const auto order = [](const Place& p) { return std::tuple(p.file, p.line, p.column); };
       return order(a.first) < order(b.first);
@@ -457,6 +458,29 @@ class Reader {
     if (trace == http)
       refuse(place_of(was_set("trace.socket") ? "trace.socket" : "http.listen"),
              "'trace.socket' and 'http.listen' are the same socket");
+  }
+
+  void check_act() {
+    const Config::Act& act = config().act;
+    const auto need = [&](bool is_set, const char* scheduler, const char* key) {
+      if (!is_set)
+        refuse(place_of("act.scheduler"), fmt::format("'act.scheduler' {} needs '{}'", scheduler, key));
+    };
+    if (act.scheduler == Scheduler::kExec) {
+      const auto& command = act.launcher.command;
+      need(!command.empty(), "exec", "act.launcher.command");
+      if (!command.empty() && !command[0].starts_with('/'))
+        refuse(place_of("act.launcher.command"), "'act.launcher.command' must begin with an absolute path");
+    }
+    if (act.scheduler == Scheduler::kWebhook) need(!act.launcher.url.empty(), "webhook", "act.launcher.url");
+    check_clear("act.launcher.headers_file", act.launcher.headers_file, act.launcher.url);
+    const auto& kubernetes = act.kubernetes;
+    if (kubernetes.server.empty() &&
+        (was_set("act.kubernetes.token_file") || was_set("act.kubernetes.ca_file")))
+      refuse(place_of(was_set("act.kubernetes.token_file") ? "act.kubernetes.token_file"
+                                                           : "act.kubernetes.ca_file"),
+             "'act.kubernetes' needs 'server' too: without it the files of the pod are used");
+    check_clear("act.kubernetes.token_file", kubernetes.token_file, kubernetes.server);
   }
 
   std::span<const ConfigText> texts_;

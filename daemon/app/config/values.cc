@@ -151,6 +151,32 @@ std::string check_word(std::string_view text, std::span<const std::string_view> 
 std::string check_category(std::string_view text) { return check_word(text, words_of<Category>()); }
 std::string check_action(std::string_view text) { return check_word(text, words_of<ActionKind>()); }
 
+std::string check_order_kind(std::string_view text) {
+  constexpr std::string_view kKinds[] = {"isolate", "return", "end_tasks", "run_again", "verify"};
+  return check_word(text, kKinds);
+}
+
+std::string check_namespace(std::string_view text) {
+  constexpr size_t kBytes = 63;
+  const bool sound = !text.empty() && text.size() <= kBytes && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+  return sound ? "" : fmt::format("must be a namespace of Kubernetes, not {}", in_quotes(text));
+}
+
+std::string check_lease(std::string_view text) {
+  const size_t slash = text.find('/');
+  const bool sound = text.empty() || (slash != text.npos && check_namespace(text.substr(0, slash)).empty() &&
+                                      check_namespace(text.substr(slash + 1)).empty());
+  return sound ? "" : fmt::format("must be NAMESPACE/NAME, not {}", in_quotes(text));
+}
+
+std::string check_command_word(std::string_view text) {
+  constexpr size_t kBytes = 4096;
+  if (text.size() > kBytes) return fmt::format("has a word longer than {} bytes", kBytes);
+  return text.find('\0') == text.npos ? "" : "must not hold a NUL byte";
+}
+
 std::string check_user(std::string_view text) {
   constexpr size_t kBytes = 64;
   if (text == "*") return "";

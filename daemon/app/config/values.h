@@ -18,10 +18,14 @@ std::string check_job_pattern(std::string_view text);
 std::string check_host_name(std::string_view text);
 std::string check_plugin_name(std::string_view text);  // as in culprit/plugin.h
 std::string check_receiver_name(std::string_view text);
-std::string check_url(std::string_view text);             // http or https, without a user's name
-std::string check_mail_address(std::string_view text);    // NAME@HOST
-std::string check_category(std::string_view text);        // of diagnoses
-std::string check_action(std::string_view text);          // of diagnoses
+std::string check_url(std::string_view text);           // http or https, without a user's name
+std::string check_mail_address(std::string_view text);  // NAME@HOST
+std::string check_category(std::string_view text);      // of diagnoses
+std::string check_action(std::string_view text);        // of diagnoses
+std::string check_order_kind(std::string_view text);    // of the controller's orders
+std::string check_namespace(std::string_view text);     // of Kubernetes
+std::string check_lease(std::string_view text);         // "NAMESPACE/NAME", or empty
+std::string check_command_word(std::string_view text);
 std::string check_user(std::string_view text);            // a name or uid, or "*"
 std::string check_tool(std::string_view text);            // py-spy, eu-stack or gdb, or a path to one
 std::string check_group(std::string_view text);           // a name as in group(5)
