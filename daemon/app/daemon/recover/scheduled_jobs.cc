@@ -50,14 +50,16 @@ recover::JobMeans means_of(const SeenJob& seen, const ScheduledJob& job, const L
   const std::vector<std::string_view> partitions = split(seen.partition, ',');
   uint32_t idle = 0, own = 0;
   for (const SeenHost& host : view.hosts) {
-    const bool fits = std::ranges::any_of(
-        partitions, [&](std::string_view partition) { return has(host.partitions, std::string(partition)); });
+    const bool fits = (host.partitions.empty() && job.scheduler != "slurm") ||
+                      std::ranges::any_of(partitions, [&](std::string_view partition) {
+                        return has(host.partitions, std::string(partition));
+                      });
     if (!fits || has(last.excluded, host.host)) continue;
     idle += host.idle;
     own += !host.out && !host.idle && has(last.hosts, host.host);
   }
   out.means.spares = idle;
-  out.eligible = idle + own;
+  if (view.hosts_known) out.eligible = idle + own;
   out.needed = seen.nodes;
   out.pending = seen.state == State::kPending;
   if (out.pending) out.pending_reason = seen.reason;
@@ -67,7 +69,7 @@ recover::JobMeans means_of(const SeenJob& seen, const ScheduledJob& job, const L
 }  // namespace
 
 void ScheduledJobs::load(const AttemptRecord& row) {
-  if (row.closed || row.job.scheduler != "slurm") return;
+  if (row.closed) return;
   Known& known = jobs_[row.job.id];
   if (known.first.id == row.job.id && known.now.restarts > row.job.restarts) return;
   known.first = known.now = row.job;
@@ -80,6 +82,9 @@ void ScheduledJobs::load(const AttemptRecord& row) {
 // A requeue gives another time of submission and one restart more; a reused id begins at none.
 bool ScheduledJobs::is_same(const Known& known, const SeenJob& seen) const {
   if (known.uid && *known.uid != seen.uid) return false;
+  if (known.now.scheduler != seen.job.scheduler || known.now.uid != seen.job.uid) return false;
+  // Its identity is the UID, or its name alone.
+  if (seen.job.submit_ns == kNoTime) return known.now.submit_ns == kNoTime;
   if (seen.job.submit_ns == known.now.submit_ns) return true;
   return known.uid ? seen.job.restarts > known.now.restarts
                    : seen.job.restarts > 0 && seen.job.restarts >= known.now.restarts;
@@ -103,6 +108,7 @@ void ScheduledJobs::add_job(const SeenJob& seen, const respond::SchedulerView& v
   }
   Known& known = found->second;
   known.uid = seen.uid;
+  known.owner = seen.owner;
   const bool next_attempt = seen.job.restarts > known.now.restarts && same;
   const uint32_t attempt_before = known.now.restarts;
   const State before = std::exchange(known.state, seen.state);
@@ -125,6 +131,12 @@ void ScheduledJobs::add_job(const SeenJob& seen, const respond::SchedulerView& v
     known.started = seen.job.restarts;
     out.push_back(recover::AttemptStarted{job, seen.hosts, seen.partition, {}, {}});
   }
+  // More of its hosts are known. Slurm names all at once.
+  const bool grows = job.scheduler != "slurm" && seen.hosts.size() > known.hosts.size();
+  if (seen.state == State::kRunning && !known.ended && grows) {
+    known.hosts = seen.hosts;
+    out.push_back(recover::AttemptStarted{job, seen.hosts, seen.partition, {}, {}});
+  }
   if (seen.has_ended() && !known.ended) {
     known.ended = true;
     out.push_back(recover::AttemptEnded{job, end_of(seen.state), {}, seen.word});
@@ -136,6 +148,7 @@ void ScheduledJobs::add_job(const SeenJob& seen, const respond::SchedulerView& v
 
 void ScheduledJobs::add_hosts(const respond::SchedulerView& view, TimeNs now, TimeNs read_ns,
                               std::vector<recover::Input>& out) {
+  if (!view.hosts_known) return;
   const bool all = hosts_given_ns_ == kNoTime || now - hosts_given_ns_ >= kHostsEvery;
   if (all) {
     hosts_given_ns_ = now;
@@ -156,7 +169,10 @@ void ScheduledJobs::add_hosts(const respond::SchedulerView& view, TimeNs now, Ti
 
 std::vector<recover::Input> ScheduledJobs::update(const respond::SchedulerView& view, const At& at) {
   std::vector<recover::Input> out;
-  add_hosts(view, at.now, at.read_ns, out);
+  add_hosts(view, at.now, view.hosts_read_ns == kNoTime ? at.read_ns : view.hosts_read_ns, out);
+  ids_.clear();
+  for (const SeenJob& seen : view.jobs)
+    for (const std::string& alias : seen.aliases) ids_.emplace(alias, seen.job.id);
   for (const SeenJob& seen : view.jobs) add_job(seen, view, at, out);
   // A job that is shown no more while it ran was purged after its end: how it ended is unknown.
   for (auto known = jobs_.begin(); known != jobs_.end();) {
@@ -183,12 +199,25 @@ std::optional<ScheduledJob> ScheduledJobs::known(const std::string& id) const {
 
 ScheduledJob ScheduledJobs::current(const ScheduledJob& job) const {
   const auto found = jobs_.find(job.id);
-  return found != jobs_.end() && found->second.first.submit_ns == job.submit_ns ? found->second.now : job;
+  return found != jobs_.end() && found->second.first.submit_ns == job.submit_ns &&
+                 found->second.first.uid == job.uid
+             ? found->second.now
+             : job;
 }
 
 std::optional<uint32_t> ScheduledJobs::user_of(const std::string& id) const {
   const auto found = jobs_.find(id);
   return found == jobs_.end() ? std::nullopt : found->second.uid;
+}
+
+SeenJob::Owner ScheduledJobs::owner_of(const std::string& id) const {
+  const auto found = jobs_.find(id);
+  return found == jobs_.end() ? SeenJob::Owner::kUser : found->second.owner;
+}
+
+const std::string& ScheduledJobs::resolve(const std::string& name) const {
+  const auto found = ids_.find(name);
+  return found == ids_.end() ? name : found->second;
 }
 
 std::vector<std::string> ScheduledJobs::hosts_of(const std::string& id) const {

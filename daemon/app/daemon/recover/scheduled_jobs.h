@@ -1,6 +1,7 @@
 // Keeps jobs apart that a scheduler shows, and gives what changed between two views as inputs of the
 // controller. A requeue changes a job's time of submission, so a job keeps the first one: a later view is of
-// the same job if its restarts did not fall and its user is the same. Pure; one thread.
+// the same job if its restarts did not fall and its user is the same. Without a time of submission the UID,
+// or the name alone, is the identity. Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,9 @@ class ScheduledJobs {
   ScheduledJob current(const ScheduledJob& job) const;
   // The user; nothing: unknown job.
   std::optional<uint32_t> user_of(const std::string& id) const;
+  respond::SeenJob::Owner owner_of(const std::string& id) const;  // kUser: also of an unknown job
+  // The job's id by another name of it, as last shown; else the name.
+  const std::string& resolve(const std::string& name) const;
   std::vector<std::string> hosts_of(const std::string& id) const;  // where it runs, or ran last
   // Where its newest attempt runs or ran; empty: that has not started yet.
   std::vector<std::string> hosts_of_attempt(const std::string& id) const;
@@ -48,6 +52,7 @@ class ScheduledJobs {
     ScheduledJob first, now;
     respond::SeenJob::State state = respond::SeenJob::State::kPending;
     std::optional<uint32_t> uid;             // nothing: from the ledger, not yet seen
+    respond::SeenJob::Owner owner = respond::SeenJob::Owner::kUser;
     std::vector<std::string> hosts, ending;  // of the attempt; those of them that are still being ended
     TimeNs seen_ns = kNoTime;
     uint32_t started = 0;  // restarts of the newest attempt that started
@@ -60,6 +65,7 @@ class ScheduledJobs {
                  std::vector<recover::Input>& out);
 
   std::map<std::string, Known> jobs_;
+  std::map<std::string, std::string> ids_;  // by other names
   std::map<std::string, respond::SeenHost> hosts_;
   TimeNs hosts_given_ns_ = kNoTime;
 };
