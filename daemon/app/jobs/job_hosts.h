@@ -39,6 +39,11 @@ class JobHosts {
       if (!host.exited()) out.push_back(name);
     return out;
   }
+  std::vector<std::string> names() const {
+    std::vector<std::string> out;
+    for (const auto& [name, host] : hosts_) out.push_back(name);
+    return out;
+  }
   size_t size() const { return hosts_.size(); }
   TimeNs active_ns() const { return active_ns_; }  // the collector's clock
   // Whether any host has processes of the job; false if all hosts reported that theirs exited.

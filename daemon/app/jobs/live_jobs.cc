@@ -173,6 +173,14 @@ std::string LiveJobs::user_of_job(const std::string& job) const {
   return name.starts_with("user ") ? name : "";
 }
 
+std::vector<std::string> LiveJobs::hosts_of_job(const std::string& job) const {
+  const auto known = impl_->jobs.find(job);
+  if (known == impl_->jobs.end()) return {};
+  std::vector<std::string> out = known->second->hosts().names();
+  if (known->second->runs_here()) out.push_back(impl_->options.host);
+  return out;
+}
+
 std::optional<LiveJobs::AttemptsOfRun> LiveJobs::attempts_of_job(const std::string& job, uint32_t run) const {
   const auto known = impl_->jobs.find(job);
   if (known == impl_->jobs.end() || known->second->run() != run) return std::nullopt;

@@ -164,6 +164,8 @@ class LiveJobs {
   std::string owner_of_job(const std::string& job) const;
   // The only user who writes for the job, on all hosts: "user 1000"; empty: several users, or unknown.
   std::string user_of_job(const std::string& job) const;
+  // The hosts whose agents report this job, and this host if the job may run here; also after its end.
+  std::vector<std::string> hosts_of_job(const std::string& job) const;
   // The attempts of this run of the job; nothing: it is not known, or not one that runs again.
   struct AttemptsOfRun {
     JobAttempts attempts;

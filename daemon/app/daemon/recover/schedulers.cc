@@ -1,13 +1,32 @@
 #include "app/daemon/recover/schedulers.h"
 
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "app/daemon/recover/cluster_lease.h"
+#include "app/jobs/job_names.h"
 #include "base/clock.h"
+#include "core/recover/actions.h"
+#include "io/secret_file.h"
+#include "respond/kubernetes/backend.h"
+#include "respond/kubernetes/look.h"
+#include "respond/launcher/backend.h"
+#include "respond/order.h"
 #include "respond/slurm/backend.h"
 #include "respond/slurm/look.h"
 
 namespace culprit::app {
 namespace {
 
-// A view has no steps to wait for; its commands have time limits of their own.
+using respond::kubernetes::ApiCall;
+
+constexpr size_t kHeadersBytes = 64 << 10;
+
+// A view has no steps to wait for; its commands and requests have time limits of their own.
 class LookPace final : public respond::Pace {
  public:
   TimeNs now() const override { return steady_now(); }
@@ -19,11 +38,8 @@ class LookPace final : public respond::Pace {
   std::atomic<bool> never_{false};
 };
 
-}  // namespace
-
-SchedulerParts scheduler_parts(const Config& config) {
+SchedulerParts slurm_parts(const Config& config) {
   SchedulerParts out;
-  if (config.act.scheduler != Scheduler::kSlurm) return out;
   respond::slurm::SlurmOptions options;
   options.conf = config.act.slurm_conf;
   out.backend = std::make_unique<respond::slurm::SlurmBackend>(options);
@@ -34,6 +50,195 @@ SchedulerParts scheduler_parts(const Config& config) {
   };
   out.look = [look = std::make_shared<Look>(options)] { return look->slurm.look(); };
   return out;
+}
+
+// ---- Kubernetes
+
+Result<respond::kubernetes::ApiAccess> access_of(const Config::Act::Kubernetes& options) {
+  if (options.server.empty())
+    return respond::kubernetes::pod_access([](std::string_view name) -> std::optional<std::string> {
+      const char* value = ::getenv(std::string(name).c_str());
+      return value ? std::optional<std::string>(value) : std::nullopt;
+    });
+  respond::kubernetes::ApiAccess out;
+  out.server = options.server;
+  while (out.server.ends_with('/')) out.server.pop_back();
+  out.ca_file = options.ca_file;
+  out.token_file = options.token_file;
+  return out;
+}
+
+// Refuses orders while another collector holds the lease.
+class LeasedBackend final : public respond::Backend {
+ public:
+  LeasedBackend(respond::kubernetes::KubernetesOptions options, std::shared_ptr<const ClusterLease> lease)
+      : inner_(std::move(options)), lease_(std::move(lease)) {}
+  std::string_view name() const override { return inner_.name(); }
+  bool can(OrderKind kind) const override { return inner_.can(kind); }
+  ActionResult carry_out(const ActionOrder& order, respond::Pace& pace) const override {
+    if (lease_ && !lease_->permits(pace.now()))
+      return respond::result_of(order, ActionState::kFailed, "this collector does not hold the Lease");
+    return inner_.carry_out(order, pace);
+  }
+
+ private:
+  const respond::kubernetes::KubernetesBackend inner_;
+  const std::shared_ptr<const ClusterLease> lease_;
+};
+
+std::shared_ptr<ClusterLease> lease_of(const Config& config, const ApiCall& call) {
+  const std::string& name = config.act.kubernetes.lease;
+  const size_t slash = name.find('/');
+  if (slash == name.npos) return nullptr;
+  respond::kubernetes::LeaseName out;
+  out.space = name.substr(0, slash);
+  out.name = name.substr(slash + 1);
+  // Two collectors of one host differ in their folders; a restarted one goes on at once.
+  out.holder = fmt::format("{}:{}", config.host.name, config.state_dir);
+  return std::make_shared<ClusterLease>(std::move(out), call);
+}
+
+struct KubernetesView {
+  KubernetesView(respond::kubernetes::LookOptions options, std::shared_ptr<ClusterLease> its_lease)
+      : look(std::move(options), pace), lease(std::move(its_lease)) {}
+  LookPace pace;
+  respond::kubernetes::KubernetesLook look;
+  const std::shared_ptr<ClusterLease> lease;
+
+  Result<respond::SchedulerView> read() {
+    if (lease)
+      if (const Status held = lease->renew(pace); !held) return tl::unexpected(held.error());
+    auto view = look.look();
+    // Our mark on a node is the decision; the controller knows it by the op.
+    if (view)
+      for (respond::SeenHost& host : view->hosts)
+        if (!host.op.empty()) host.op = recover::op_of(host.op, OrderKind::kIsolate, host.host);
+    return view;
+  }
+};
+
+SchedulerParts kubernetes_parts(const Config& config) {
+  SchedulerParts out;
+  const auto access = access_of(config.act.kubernetes);
+  if (!access) {
+    out.sound = tl::unexpected(access.error());
+    return out;
+  }
+  respond::kubernetes::KubernetesOptions options;
+  options.call = respond::kubernetes::http_calls(*access);
+  options.no_execute = config.act.kubernetes.evict;
+  options.host = config.host.name;
+  const auto lease = lease_of(config, options.call);
+  const auto view = std::make_shared<KubernetesView>(
+      respond::kubernetes::LookOptions{options.call, config.act.kubernetes.space}, lease);
+  out.look = [view] { return view->read(); };
+  out.look_every_ns = 5 * kNsPerSecond;  // a third of the lease; some 5 KB a pod
+  out.load = [view](const AttemptRecord& row) { view->look.load(row); };
+  if (lease) {
+    out.may_act = [lease] { return lease->permits(steady_now()); };
+    out.set_mode = [lease](ActMode mode) { lease->set_mode(mode); };
+  }
+  out.backend = std::make_unique<LeasedBackend>(options, lease);
+  options.observe = true;
+  out.rehearsal = std::make_unique<respond::kubernetes::KubernetesBackend>(options);
+  return out;
+}
+
+// ---- own launchers
+
+// Passes on the orders that the launcher carries out. The agents end a job's processes otherwise.
+class ChosenOrders final : public respond::Backend {
+ public:
+  ChosenOrders(std::unique_ptr<respond::Backend> inner, std::vector<std::string> orders)
+      : inner_(std::move(inner)), orders_(std::move(orders)) {}
+  std::string_view name() const override { return inner_->name(); }
+  bool can(OrderKind kind) const override { return kind != OrderKind::kEndTasks || is_chosen(kind); }
+  ActionResult carry_out(const ActionOrder& order, respond::Pace& pace) const override {
+    if (is_chosen(order.kind)) return inner_->carry_out(order, pace);
+    return respond::result_of(order, ActionState::kFailed,
+                              fmt::format("act.launcher.orders has no {}", respond::name_of(order.kind)));
+  }
+
+ private:
+  bool is_chosen(OrderKind kind) const {
+    return std::ranges::find(orders_, respond::name_of(kind)) != orders_.end();
+  }
+  const std::unique_ptr<respond::Backend> inner_;
+  const std::vector<std::string> orders_;
+};
+
+SchedulerParts launcher_parts(const Config& config) {
+  const Config::Act::Launcher& launcher = config.act.launcher;
+  SchedulerParts out;
+  out.own_jobs = true;
+  std::unique_ptr<respond::Backend> inner;
+  if (config.act.scheduler == Scheduler::kExec) {
+    respond::launcher::ExecOptions options;
+    options.command = launcher.command;
+    options.within_ns = launcher.within_ns;
+    out.sound = respond::launcher::check_command(options.command);
+    inner = std::make_unique<respond::launcher::ExecBackend>(std::move(options));
+  } else {
+    respond::launcher::WebhookOptions options;
+    options.url = launcher.url;
+    options.ca = launcher.ca;
+    options.proxy = launcher.proxy;
+    options.total_ns = launcher.within_ns;
+    options.within_ns = std::min(options.within_ns, launcher.within_ns);
+    if (!launcher.headers_file.empty()) {
+      const auto text = io::read_secret(launcher.headers_file, kHeadersBytes);
+      const auto headers = text ? respond::parse_headers(*text) : tl::unexpected(text.error());
+      if (!headers)
+        out.sound = fail(headers.error().code, launcher.headers_file + ": " + headers.error().text);
+      else
+        options.headers = *headers;
+    }
+    inner = std::make_unique<respond::launcher::WebhookBackend>(std::move(options));
+  }
+  out.backend = std::make_unique<ChosenOrders>(std::move(inner), launcher.orders);
+  return out;
+}
+
+}  // namespace
+
+SchedulerParts scheduler_parts(const Config& config) {
+  switch (config.act.scheduler) {
+    case Scheduler::kNone:
+      break;
+    case Scheduler::kSlurm:
+      return slurm_parts(config);
+    case Scheduler::kKubernetes:
+      return kubernetes_parts(config);
+    case Scheduler::kExec:
+    case Scheduler::kWebhook:
+      return launcher_parts(config);
+  }
+  return {};
+}
+
+std::string scheduled_id(Scheduler scheduler, const std::string& job) {
+  const std::string name(name_of_job(job));
+  switch (scheduler) {
+    case Scheduler::kNone:
+      return "";
+    case Scheduler::kSlurm: {
+      const bool digits = std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+      return !name.empty() && name.size() <= 10 && digits ? name : "";
+    }
+    case Scheduler::kKubernetes: {
+      if (name.starts_with("pod-")) return name;
+      // Neither part may have an underscore of its own.
+      const size_t at = name.find('_');
+      const bool two =
+          at != name.npos && at > 0 && at + 1 < name.size() && name.find('_', at + 1) == name.npos;
+      if (two) return name.substr(0, at) + "/" + name.substr(at + 1);
+      return name.find('/') == name.npos ? "" : name;
+    }
+    case Scheduler::kExec:
+    case Scheduler::kWebhook:
+      break;
+  }
+  return job;
 }
 
 }  // namespace culprit::app
