@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/daemon/recover/own_jobs.h"
 #include "app/jobs/job_names.h"
 #include "model/recovery_json.h"
+#include "respond/order.h"
 
 namespace culprit::app {
 namespace {
 
-constexpr TimeNs kLookEvery = 2 * kNsPerSecond;
 constexpr TimeNs kReadEvery = 5 * kNsPerSecond;
 constexpr TimeNs kPruneEvery = 24LL * 3600 * kNsPerSecond;
 // SIGTERM 5 s, SIGKILL, and a view of the scheduler; within the state's limit (Bounds::stop_ns).
@@ -28,11 +29,6 @@ constexpr TimeNs kForgetVerdict = 600 * kNsPerSecond;  // of a job that the sche
 constexpr TimeNs kMeasuredAgain = 60 * kNsPerSecond;
 constexpr TimeNs kResetWanted = 1;    // in place of a time: the ledger was damaged
 constexpr size_t kJobsMost = 10'000;  // verdicts of jobs
-
-bool is_slurm_id(std::string_view name) {
-  return !name.empty() && name.size() <= 10 &&
-         std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
-}
 
 bool is_same_cause(const RunVerdict& a, const RunVerdict& b) {
   if (!a.verdict || !b.verdict || a.run != b.run) return false;
@@ -68,6 +64,7 @@ RecoveryService::RecoveryService(io::Env& env, RecoveryServiceOptions options)
 
 RecoveryService::~RecoveryService() {
   if (executor_) executor_->stop();
+  if (rehearsal_) rehearsal_->stop();
   if (ledger_) ledger_->abandon();
   if (looker_) looker_->abandon();
   if (reader_) reader_->abandon();
@@ -79,6 +76,7 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
   auto rows = (*store)->load();
   if (!rows) return tl::unexpected(rows.error());
   SchedulerParts parts = options.scheduler ? options.scheduler() : scheduler_parts(*options.config);
+  if (!parts.sound) return tl::unexpected(parts.sound.error());
   std::unique_ptr<RecoveryService> out(new RecoveryService(env, std::move(options)));
   if (!(*store)->moved_aside().empty())
     out->damage_ = fmt::format(
@@ -94,7 +92,11 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
       return fail(ErrorCode::kInvalid, "recover.db: an action contradicts itself");
   }
   for (auto& [job, order] : newest) out->started_[job] = std::move(order.second);
-  for (const AttemptRecord& row : rows->attempts) out->jobs_.load(row), out->cost_.put(row);
+  for (const AttemptRecord& row : rows->attempts) {
+    out->jobs_.load(row);
+    out->cost_.put(row);
+    if (parts.load) parts.load(row);
+  }
   for (AttemptRecord& row : rows->attempts)
     if (!out->controller_.load(std::move(row)))
       return fail(ErrorCode::kInvalid, "recover.db: an attempt contradicts itself");
@@ -113,10 +115,17 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
     *worker = std::move(*made);
   }
   out->look_ = std::move(parts.look);
-  if (parts.backend) {
-    auto executor = respond::Executor::make(env, std::move(parts.backend));
-    if (!executor) return tl::unexpected(executor.error());
-    out->executor_ = std::move(*executor);
+  out->look_every_ns_ = parts.look_every_ns;
+  out->own_jobs_ = parts.own_jobs;
+  out->may_act_ = std::move(parts.may_act);
+  out->set_mode_ = std::move(parts.set_mode);
+  if (out->set_mode_) out->set_mode_(out->options_.config->act.mode);
+  for (auto [executor, backend] :
+       {std::pair{&out->executor_, &parts.backend}, std::pair{&out->rehearsal_, &parts.rehearsal}}) {
+    if (!*backend) continue;
+    auto made = respond::Executor::make(env, std::move(*backend));
+    if (!made) return tl::unexpected(made.error());
+    *executor = std::move(*made);
   }
   return out;
 }
@@ -148,7 +157,7 @@ recover::ControllerOptions RecoveryService::controller_options() const {
 void RecoveryService::restored() {
   restored_ = true;
   if (options_.questions) options_.questions({}, {});  // none outlives a restart
-  if (!look_) begun_ = true, begin();
+  if (!look_ && !own_jobs_) begun_ = true, begin();
   run();
 }
 
@@ -201,6 +210,7 @@ std::set<std::string> RecoveryService::own_holds(const respond::SchedulerView& v
 }
 
 void RecoveryService::reload() {
+  if (set_mode_) set_mode_(options_.config->act.mode);
   give(controller_options());
   run();
 }
@@ -208,12 +218,13 @@ void RecoveryService::reload() {
 void RecoveryService::stop() {
   stopped_ = true;
   if (executor_) executor_->stop();
+  if (rehearsal_) rehearsal_->stop();
 }
 
 void RecoveryService::beat() {
   if (stopped_ || !restored_) return;
   const TimeNs now = wall();
-  if (looked_ns_ == kNoTime || now - looked_ns_ >= kLookEvery || now < looked_ns_ || !endings_.empty())
+  if (looked_ns_ == kNoTime || now - looked_ns_ >= look_every_ns_ || now < looked_ns_ || !endings_.empty())
     look();
   if (read_ns_ == kNoTime || now - read_ns_ >= kReadEvery || now < read_ns_) read_progress();
   if (pruned_ns_ == kNoTime || now - pruned_ns_ >= kPruneEvery) {
@@ -229,7 +240,7 @@ void RecoveryService::beat() {
 // ---- one step: decide, store, carry out
 
 void RecoveryService::run() {
-  if (stopped_ || !restored_ || !begun_ || writing_) return;
+  if (stopped_ || !restored_ || !begun_ || writing_ || !may_act()) return;
   if (!unwritten_.empty()) return write();
   if (inputs_.empty() || !damage_.empty()) return;
   const std::vector<recover::Input> inputs = std::exchange(inputs_, {});
@@ -279,6 +290,7 @@ void RecoveryService::note(const recover::Note& note) {
   ++counts_.notes[std::string(recover::to_string(note.kind))];
   unwritten_.notes.push_back({wall(), std::string(recover::to_string(note.kind)), note.job, note.decision,
                               note.text, note.order ? to_json(ActionRecord{*note.order}) : ""});
+  if (note.kind == recover::NoteKind::kWouldDo && note.order && rehearsal_) rehearse(*note.order);
   const bool loud = note.kind == recover::NoteKind::kHeld || note.kind == recover::NoteKind::kRefused;
   options_.log(loud ? LogLevel::kWarning : LogLevel::kInfo,
                fmt::format("controller: {}{}{}: {}", note.job, note.job.empty() ? "" : ": ",
@@ -378,7 +390,9 @@ void RecoveryService::check_endings() {
 // ---- what is seen
 
 void RecoveryService::look() {
-  if (looking_ || !look_ || stopped_) return;
+  if (looking_ || stopped_) return;
+  if (own_jobs_) return look_at_own_jobs();
+  if (!look_) return;
   looking_ = true;
   looked_ns_ = wall();
   const auto view = std::make_shared<Result<respond::SchedulerView>>(respond::SchedulerView{});
@@ -394,11 +408,24 @@ void RecoveryService::look_soon(TimeNs took_ns) {
   if (!endings_.empty()) soon_->start(std::clamp(3 * took_ns, kSoonest, kLatest));
 }
 
+void RecoveryService::look_at_own_jobs() {
+  if (!options_.engine) return;
+  looking_ = true;
+  looked_ns_ = wall();
+  const auto view = std::make_shared<Result<respond::SchedulerView>>(respond::SchedulerView{});
+  options_.engine->query([view, name = std::string(executor_ ? executor_->name() : "")](
+                             LiveJobs& live, TimeNs) { *view = view_of_own_jobs(live, name); },
+                         [this, view, read_ns = looked_ns_] {
+                           looking_ = false;
+                           if (!stopped_) looked(*view, read_ns);
+                         });
+}
+
 void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs read_ns) {
   if (!view) {
     if (look_error_ != view.error().text)
       options_.log(LogLevel::kWarning,
-                   fmt::format("the scheduler gives no answer, so nothing is done: {}", view.error().text));
+                   fmt::format("no view of the scheduler, so nothing is done: {}", view.error().text));
     look_error_ = view.error().text;
     return;
   }
@@ -420,7 +447,7 @@ void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs 
   measure_again();
   take_verdicts();
   std::erase_if(verdicts_, [&](const auto& one) {
-    return !jobs_.known(one.first) && wall() - one.second.at_ns > kForgetVerdict;
+    return !jobs_.known(jobs_.resolve(one.first)) && wall() - one.second.at_ns > kForgetVerdict;
   });
   std::erase_if(names_, [&](const auto& one) { return !jobs_.known(one.first); });
   std::erase_if(started_, [&](const auto& one) { return !jobs_.known(one.first); });
@@ -443,15 +470,17 @@ void RecoveryService::read_progress() {
       [all](LiveJobs& live, TimeNs) {
         for (const LiveJobSummary& job : live.jobs())
           if (job.state == JobState::kRunning && job.iteration)
-            all->push_back({std::string(name_of_job(job.id)), live.user_of_job(job.id), *job.iteration});
+            all->push_back({job.id, live.user_of_job(job.id), *job.iteration});
       },
       [this, all] {
         reading_ = false;
-        if (stopped_ || cannot_write()) return;
+        if (stopped_ || cannot_write() || !may_act()) return;
         for (const Progress& one : *all) {
-          const auto known = is_slurm_id(one.id) ? jobs_.known(one.id) : std::nullopt;
-          if (!known || !jobs_.is_alive(one.id)) continue;
-          if (one.user.empty() || one.user == fmt::format("user {}", jobs_.user_of(one.id).value_or(0)))
+          const std::string id = jobs_.resolve(id_of(one.id));
+          const auto known = jobs_.known(id);
+          if (!known || !jobs_.is_alive(id)) continue;
+          if (one.user.empty() || jobs_.owner_of(id) != respond::SeenJob::Owner::kUser ||
+              one.user == fmt::format("user {}", jobs_.user_of(id).value_or(0)))
             give(recover::ProgressSeen{*known, one.iteration, false});
         }
         run();
@@ -460,10 +489,10 @@ void RecoveryService::read_progress() {
 
 void RecoveryService::on_verdicts(std::span<const RunVerdict> verdicts) {
   for (const RunVerdict& v : verdicts) {
-    const std::string id(name_of_job(v.job));
-    if (!v.known || !is_slurm_id(id)) continue;
+    const std::string id = id_of(v.job);
+    if (!v.known || id.empty()) continue;
     // A job that the scheduler does not show yet may appear; others are forgotten in looked().
-    if (!jobs_.known(id) && !verdicts_.contains(id) && verdicts_.size() >= kJobsMost) continue;
+    if (!jobs_.known(jobs_.resolve(id)) && !verdicts_.contains(id) && verdicts_.size() >= kJobsMost) continue;
     // Another user's data under the same name replaces nothing.
     const auto before = verdicts_.find(id);
     if (before != verdicts_.end() && before->second.verdict.job != v.job && !counts(v)) continue;
@@ -482,10 +511,14 @@ void RecoveryService::on_verdicts(std::span<const RunVerdict> verdicts) {
 // Whether a verdict may decide about the scheduler's job of its name: its data is the job's own user's alone,
 // or it rests on what no user can write. Anyone can name a process or a log after a job.
 bool RecoveryService::counts(const RunVerdict& v) const {
-  const auto user = jobs_.user_of(std::string(name_of_job(v.job)));
+  const std::string id = jobs_.resolve(id_of(v.job));
+  const auto user = jobs_.user_of(id);
   if (!user) return false;
-  if (!v.user.empty()) return v.user == fmt::format("user {}", *user);
-  const auto name = names_.find(std::string(name_of_job(v.job)));
+  const auto owner = jobs_.owner_of(id);
+  if (owner == respond::SeenJob::Owner::kNamed) return true;
+  if (owner == respond::SeenJob::Owner::kUser && !v.user.empty())
+    return v.user == fmt::format("user {}", *user);
+  const auto name = names_.find(id);
   if (!v.verdict) return name != names_.end() && name->second == v.job;  // withdraws its own
   return v.verdict->has_proof() && recover::authors_of(v.verdict->diagnosis, {}).independent();
 }
@@ -495,7 +528,7 @@ bool RecoveryService::counts(const RunVerdict& v) const {
 void RecoveryService::measure_again() {
   for (auto& [id, stored] : verdicts_)
     if (stored.verdict.verdict && stored.verdict.verdict->diagnosis.step_share > 0 && stored.measured == 1 &&
-        wall() - stored.since_ns >= kMeasuredAgain && jobs_.is_alive(id)) {
+        wall() - stored.since_ns >= kMeasuredAgain && jobs_.is_alive(jobs_.resolve(id))) {
       stored.measured = 2;
       stored.taken = false;
     }
@@ -547,8 +580,9 @@ void RecoveryService::withdraw(const ScheduledJob& job, const Diagnosis& diagnos
 
 // Without a view that is true now, nothing is decided, and jobs go on.
 void RecoveryService::take_verdicts() {
-  if (!look_error_.empty()) return;
-  for (auto& [id, stored] : verdicts_) {
+  if (!look_error_.empty() || !may_act()) return;
+  for (auto& [stored_as, stored] : verdicts_) {
+    const std::string& id = jobs_.resolve(stored_as);
     const auto job = jobs_.known(id);
     if (stored.taken || !job || !jobs_.user_of(id)) continue;
     stored.taken = true;
@@ -576,6 +610,26 @@ void RecoveryService::take_verdicts() {
     seen.measured = stored.measured;
     give(std::move(seen));
   }
+}
+
+// Another user's job of the name has another id, and is no job of this scheduler's.
+std::string RecoveryService::id_of(const std::string& job) const {
+  return scheduled_id(options_.config->act.scheduler, job);
+}
+
+// The scheduler says whether it would carry it out: a right that is missing shows before it is needed.
+void RecoveryService::rehearse(const ActionOrder& order) {
+  if (order.kind != OrderKind::kIsolate && order.kind != OrderKind::kReturn &&
+      order.kind != OrderKind::kEndTasks)
+    return;  // others need that these are done
+  rehearsal_->carry_out(order, [this, order](const ActionResult& result) {
+    note({recover::NoteKind::kRecord,
+          order.job.id.empty() ? "" : recover::key_of(order.job),
+          order.decision,
+          fmt::format("{} of {}, dry run: {}", respond::name_of(order.kind), order.target, result.detail),
+          {}});
+    run();
+  });
 }
 
 // ---- people
@@ -606,7 +660,7 @@ Status RecoveryService::undo(const std::string& op, const std::string& by) {
 }
 
 std::string RecoveryService::key_of_job(const std::string& job) const {
-  const auto known = jobs_.known(std::string(name_of_job(job)));
+  const auto known = jobs_.known(jobs_.resolve(id_of(job)));
   return known ? recover::key_of(*known) : "";
 }
 

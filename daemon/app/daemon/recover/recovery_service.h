@@ -116,6 +116,8 @@ class RecoveryService {
   std::string still_alive(const std::string& job) const;
   void look();
   void look_soon(TimeNs took_ns);
+  void look_at_own_jobs();
+  void rehearse(const ActionOrder& order);
   void looked(const Result<respond::SchedulerView>& view, TimeNs read_ns);
   void read_progress();
   void begin();
@@ -128,6 +130,9 @@ class RecoveryService {
   const ActionRecord* own_hold(const respond::SeenJob& seen) const;
   std::set<std::string> own_holds(const respond::SchedulerView& view, TimeNs read_ns);
   bool cannot_write() const { return !damage_.empty() || !store_error_.empty(); }
+  bool may_act() const { return !may_act_ || may_act_(); }
+  // The scheduler's id of the job, by culprit's; empty: it has none.
+  std::string id_of(const std::string& job) const;
   void note(const recover::Note& note);
   void settle_questions();
   void count_changes();
@@ -138,8 +143,13 @@ class RecoveryService {
   std::shared_ptr<store::RecoveryStore> store_;         // used on ledger_ alone
   std::shared_ptr<store::RecoveryStore> reader_store_;  // used on reader_ alone
   std::unique_ptr<io::Worker> ledger_, looker_, reader_;
-  std::unique_ptr<respond::Executor> executor_;  // null: nothing is carried out
+  std::unique_ptr<respond::Executor> executor_;   // null: nothing is carried out
+  std::unique_ptr<respond::Executor> rehearsal_;  // null: observe mode asks nothing
   std::function<Result<respond::SchedulerView>()> look_;
+  std::function<bool()> may_act_;
+  std::function<void(ActMode)> set_mode_;
+  TimeNs look_every_ns_ = 0;
+  bool own_jobs_ = false;  // the view is the collector's own jobs
   recover::Controller controller_;
   ScheduledJobs jobs_;
   std::vector<recover::Input> inputs_;

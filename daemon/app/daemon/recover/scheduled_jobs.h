@@ -51,7 +51,7 @@ class ScheduledJobs {
   struct Known {
     ScheduledJob first, now;
     respond::SeenJob::State state = respond::SeenJob::State::kPending;
-    std::optional<uint32_t> uid;             // nothing: from the ledger, not yet seen
+    std::optional<uint32_t> uid;  // nothing: from the ledger, not yet seen
     respond::SeenJob::Owner owner = respond::SeenJob::Owner::kUser;
     std::vector<std::string> hosts, ending;  // of the attempt; those of them that are still being ended
     TimeNs seen_ns = kNoTime;
