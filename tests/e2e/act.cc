@@ -4,15 +4,18 @@
 //   act slurm conf=FILE [scontrol=PATH squeue=PATH command_ms=N start_ms=N away_ms=N observe=1]
 //   act kubernetes server=URL [ca=FILE token=FILE no_execute=1 observe=1 start_ms=N]
 //   act exec WORD...
+//   act look server=URL [ca=FILE token=FILE namespace=NAME rounds=N every_ms=N]    prints views
 //   act lease server=URL holder=NAME [ca=FILE token=FILE duration_ms=N]     takes or renews the lease, once
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 
 #include "base/clock.h"
 #include "io/uv/env.h"
@@ -20,6 +23,7 @@
 #include "respond/executor.h"
 #include "respond/kubernetes/backend.h"
 #include "respond/kubernetes/lease.h"
+#include "respond/kubernetes/look.h"
 #include "respond/launcher/backend.h"
 #include "respond/order.h"
 #include "respond/slurm/backend.h"
@@ -43,6 +47,7 @@ ActionOrder parse_order(const nlohmann::json& json) {
   if (json.contains("submit_ns")) out.job.submit_ns = json["submit_ns"].get<TimeNs>();
   out.job.restarts = json.value("restarts", 0u);
   if (json.contains("repeats_ns")) out.repeats_ns = json["repeats_ns"].get<TimeNs>();
+  out.device = json.value("device", "");
   out.excluded = json.value("excluded", std::vector<std::string>());
   out.code = json.value("code", "XID79");
   out.reason = json.value("reason", "GPU 3 fell off the bus");
@@ -92,6 +97,43 @@ int hold_lease(Options& options) {
     w.field("held", state.held), w.field("holder", state.holder), w.field("trouble", state.trouble);
   });
   std::puts(w.finish().c_str());
+  return 0;
+}
+
+// One line for each view: an error, or "jobs" and "hosts".
+int show_views(Options& options) {
+  NoPause pace;
+  kubernetes::LookOptions of;
+  of.call = kubernetes::http_calls(access_of(options));
+  of.space = options["namespace"];
+  of.nodes_every_ns = 0;
+  kubernetes::KubernetesLook look(of, pace);
+  const int rounds = options.contains("rounds") ? std::atoi(options["rounds"].c_str()) : 1;
+  for (int i = 0; i < rounds; ++i) {
+    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(options["every_ms"].c_str())));
+    const TimeNs begun = steady_now();
+    const auto view = look.look();
+    JsonWriter w;
+    w.object([&] {
+      w.field("seconds", static_cast<double>(steady_now() - begun) / kNsPerSecond);
+      if (!view) return w.field("error", view.error().text);
+      w.member("jobs", [&] {
+        w.object([&] {
+          for (const SeenJob& job : view->jobs)
+            w.field(job.job.id,
+                    fmt::format("{} {} {}", job.word, job.job.restarts, fmt::join(job.hosts, ",")));
+        });
+      });
+      w.member("hosts", [&] {
+        w.object([&] {
+          for (const SeenHost& host : view->hosts)
+            w.field(host.host, fmt::format("{}{}", host.out ? "out " : host.idle ? "idle " : "", host.op));
+        });
+      });
+    });
+    std::puts(w.finish().c_str());
+    std::fflush(stdout);
+  }
   return 0;
 }
 
@@ -154,6 +196,7 @@ int main(int argc, char** argv) {
     if (const size_t at = word.find('='); at != std::string::npos)
       options[word.substr(0, at)] = word.substr(at + 1);
   if (name == "lease") return hold_lease(options);
+  if (name == "look") return show_views(options);
   auto backend = backend_of(name, options, words);
   if (!backend) return std::puts("unknown scheduler"), 2;
   const auto env = io::make_uv_env();

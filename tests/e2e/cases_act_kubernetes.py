@@ -9,9 +9,9 @@ from typing import Any, Dict, List
 
 from case import Context, case
 from daemon import need, wait_until
-from kubernetes import MERGE, STRATEGIC, ApiServer, Client, Cluster, utc
+from kubernetes import MERGE, STRATEGIC, ApiServer, Client, Cluster, granted, utc
 from kubernetes_stub import Refusal, Stub, merged
-from orders import act
+from orders import act, views
 
 ISOLATE, RETURN = "isolate", "return"
 KEY = "culprit.dev/isolated"
@@ -412,3 +412,80 @@ def kubernetes_server_job_runs_again_on_other_nodes(context: Context) -> str:
     need(wrong["state"] == "superseded", f"{wrong}")
     return f"taint, delete, and running on {rows[2]['hosts']} without {bad} in {seconds:.2f} s " \
            f"(real Job controller and scheduler; last step {rows[2]['seconds']:.2f} s)"
+
+
+@case
+def kubernetes_manifest_grants_what_is_used_and_nothing_else(context: Context) -> str:
+    stub = Stub(context)
+    for name in ("a", "b"):
+        stub.add_node(name)
+    api = "/apis/resource.k8s.io/v1beta2"
+    stub.groups[api] = {"resources": [{"name": "devicetaintrules"}]}
+    stub.client().must("POST", f"{api}/resourceslices", {
+        "metadata": {"name": "s"}, "spec": {"driver": "gpu.nvidia.com", "pool": {"name": "p"}, "devices": [
+            {"name": "gpu-0", "attributes": {"uuid": {"string": "GPU-1"}}}]}})
+    add_pods(stub.client(), {"job-name": "llama"}, ["p0"], ["b"])
+    job = {"job": "train/llama", "excluded": ["a"]}
+    gpu = {"device": "GPU-1", "decision": "d-0009"}
+    rows = run(context, stub, order(ISOLATE, "a"), order("verify", **job), order("run_again", **job),
+               order("end_tasks", **job), order(RETURN, "a"), order(ISOLATE, "a"),
+               order(ISOLATE, "b", **gpu), order(ISOLATE, "b", **gpu), order(RETURN, "b", **gpu))
+    need(set(states(rows)) == {"done"}, f"{rows}")
+    views(context, stub.options())
+    act(context, "lease", stub.options(holder="c1"), [{}])
+    act(context, "lease", stub.options(holder="c1"), [{}])
+    used = {(verb, resource) for token, verb, resource, _ in stub.used if token == "culprit"}
+    need(used == granted(), f"used and not granted: {used - granted()}; granted and not used: "
+                            f"{granted() - used}")
+    return f"{len(used)} rights, each of them used"
+
+
+def views_of_a_job(context: Context, cluster: Cluster) -> str:
+    """Jobs of two namespaces, nodes with taints of others and of us."""
+    admin = cluster.client()
+    for name in ("a", "b", "c"):
+        cluster.add_node(name)
+    admin.ask("POST", "/api/v1/namespaces",
+              {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "train"}})
+    label = "jobset.sigs.k8s.io/"
+    attempt = {label + "jobset-name": "llama", label + "restart-attempt": "2", "job-name": "llama-w-0"}
+    add_pods(admin, attempt, ["l-0", "l-1"], ["a", "b"])
+    add_pods(admin, {"training.kubeflow.org/job-name": "bert"}, ["b-0"], ["b"])
+    add_pods(admin, {"app": "web"}, ["web-0"], ["c"])
+    foreign = {"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}}
+    admin.must("PATCH", "/api/v1/nodes/b", foreign, MERGE)
+    run(context, cluster, order(ISOLATE, "a"))
+    view = views(context, cluster.options())[0]
+    need(view["jobs"] == {"train/llama": "Running 2 a,b", "train/bert": "Running 0 b"}, f"{view}")
+    need(view["hosts"] == {"a": "out d-0001", "b": "", "c": "idle "}, f"{view}")
+    run(context, cluster, order("end_tasks", job="train/llama", restarts=2))
+    need(list(views(context, cluster.options())[0]["jobs"]) == ["train/bert"], "deleted pods are shown")
+    other = views(context, cluster.options(namespace="default"))[0]
+    need(other["jobs"] == {}, f"{other}")
+    return f"{len(view['jobs'])} jobs and {len(view['hosts'])} nodes in {view['seconds']:.3f} s"
+
+
+@case
+def kubernetes_stub_shows_jobs_and_nodes(context: Context) -> str:
+    return views_of_a_job(context, Stub(context))
+
+
+@case
+def kubernetes_server_shows_jobs_and_nodes(context: Context) -> str:
+    return views_of_a_job(context, ApiServer(context))
+
+
+@case
+def kubernetes_server_shows_a_thousand_pods(context: Context) -> str:
+    server = ApiServer(context)
+    admin = server.client()
+    for name in ("a", "b"):
+        server.add_node(name)
+    admin.must("POST", "/api/v1/namespaces",
+               {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "train"}})
+    for i in range(1000):
+        admin.must("POST", "/api/v1/namespaces/train/pods", pod(f"p{i}", {"job-name": f"j{i % 50}"}, "a"))
+    rows = views(context, server.options(), 5)
+    need(all(len(row["jobs"]) == 50 for row in rows), f"{rows[0]}")
+    return f"1,000 pods of 50 jobs in {min(row['seconds'] for row in rows):.2f} to " \
+           f"{max(row['seconds'] for row in rows):.2f} s a view"

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from case import Context
 from daemon import Broken, PassOver, need, wait_until
@@ -26,6 +26,20 @@ PATHS = {"Namespace": "/api/v1/namespaces", "ServiceAccount": "/api/v1/namespace
          "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
          "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
          "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings"}
+
+
+def granted() -> Set[Tuple[str, str]]:
+    """Verb and resource of each right of the manifest."""
+    out: Set[Tuple[str, str]] = set()
+    resources: List[str] = []
+    for line in MANIFEST.read_text().splitlines():
+        key, _, value = line.strip().partition(": ")
+        words = [one.strip() for one in value.strip("[]").split(",")]
+        if key == "resources":
+            resources = words
+        elif key == "verbs":
+            out |= {(verb, resource) for verb in words for resource in resources}
+    return out
 
 
 class Client:

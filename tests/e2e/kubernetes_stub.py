@@ -10,12 +10,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from urllib.parse import parse_qs, urlsplit
 
 from case import Context
-from kubernetes import MERGE, STRATEGIC, Cluster
+from kubernetes import MERGE, STRATEGIC, Cluster, granted
 
-# What packaging/kubernetes/controller.yaml grants: (verb, resource, namespace or any).
-GRANTED = {("get", "nodes"), ("list", "nodes"), ("patch", "nodes"), ("patch", "nodes/status"),
-           ("create", "events"), ("patch", "events"), ("list", "pods"), ("delete", "pods"), ("get", "leases"),
-           ("create", "leases"), ("update", "leases")}
 PAGE = 2  # pods on a page, whatever limit is asked for
 
 
@@ -54,6 +50,9 @@ class Stub(Cluster):
         self.before: Callable[[str, str], None] = lambda method, path: None
         self.after: Callable[[str, str], None] = lambda method, path: None
         self.requests: List[str] = []
+        self.used: List[Tuple[str, str, str, str]] = []  # token, verb, resource, request
+        self.granted = granted()
+        self.groups: Dict[str, Dict] = {}  # discovery of a group's resources, by path
         stub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -106,15 +105,20 @@ class Stub(Cluster):
                how: Tuple[str, str]) -> Tuple[int, Dict]:
         url = urlsplit(target)
         query = {key: values[0] for key, values in parse_qs(url.query).items()}
+        if url.path in self.groups:
+            return 200, self.groups[url.path]
         words = url.path.strip("/").split("/")
         words = words[2:] if words[0] == "api" else words[3:]  # behind the group's version
+        if not words:
+            raise Refusal(404, "the server could not find the requested resource")
         space = words[1] if words[0] == "namespaces" and len(words) > 2 else ""
         resource, *rest = words[2:] if space else words
         name, part = (rest + ["", ""])[:2]
         kind = resource + ("/" + part if part else "")
         verb = {"GET": "get" if name else "list", "POST": "create", "PUT": "update", "PATCH": "patch",
                 "DELETE": "delete"}[method]
-        if how[1] != "admin" and (verb, kind) not in GRANTED:
+        self.used.append((how[1], verb, kind, f"{method} {target}"))
+        if how[1] != "admin" and (verb, kind) not in self.granted:
             raise Refusal(403, f'{kind} is forbidden: User cannot {verb} resource "{kind}"')
         if verb == "list":
             return 200, self.list(resource, space, query)
@@ -137,11 +141,22 @@ class Stub(Cluster):
             new = body or {}
         return 200, self.store((resource, space, name), known, new, (part, dry))
 
+    def requests_of(self, token: str) -> List[str]:
+        return [one[3] for one in self.used if one[0] == token]
+
+    @staticmethod
+    def selects(term: str, labels: Dict[str, str]) -> bool:
+        """`a=b`, `a` or `!a`."""
+        key, equals, value = term.partition("=")
+        if term.startswith("!"):
+            return term[1:] not in labels
+        return labels.get(key) == value if equals else key in labels
+
     def list(self, resource: str, space: str, query: Dict[str, str]) -> Dict:
-        wanted = [pair.split("=") for pair in query.get("labelSelector", "").split(",") if pair]
+        wanted = [term for term in query.get("labelSelector", "").split(",") if term]
         found = [one for key, one in sorted(self.objects.items()) if key[0] == resource
                  and space in ("", key[1])
-                 and all(one["metadata"].get("labels", {}).get(k) == v for k, v in wanted)]
+                 and all(self.selects(term, one["metadata"].get("labels", {})) for term in wanted)]
         first = int(query.get("continue", "0"))
         more = {"continue": str(first + PAGE)} if first + PAGE < len(found) and "limit" in query else {}
         return {"kind": "List", "items": found[first:first + PAGE] if "limit" in query else found,

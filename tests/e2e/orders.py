@@ -21,3 +21,13 @@ def act(context: Context, scheduler: str, options: Sequence[str], orders: Iterab
     need(done.returncode == 0 and len(rows) == len(lines),
          f"act: exit {done.returncode}: {done.stdout[-2000:]}")
     return rows
+
+
+def views(context: Context, options: Sequence[str], rounds: int = 1, every: float = 0) -> List[Dict]:
+    """What the cluster shows, as the controller sees it: "jobs" and "hosts", or "error"."""
+    done = subprocess.run([str(context.bin_dir / "act"), "look", *options, f"rounds={rounds}",
+                           f"every_ms={int(every * 1000)}"], stdout=subprocess.PIPE, text=True, check=False,
+                          timeout=300, env={"PATH": os.environ["PATH"]})
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    need(done.returncode == 0 and len(rows) == rounds, f"act look: exit {done.returncode}: {done.stdout}")
+    return rows
