@@ -14,7 +14,8 @@ if(TARGET culpritd)
   install(TARGETS culpritd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 # Started by our programs, not by people.
-install(TARGETS culprit_plugin_host culprit_capture_program culprit_end_tasks_program culprit_simulate
+install(TARGETS culprit_plugin_host culprit_capture_program culprit_end_tasks_program
+  culprit_node_check_program culprit_simulate
   RUNTIME DESTINATION lib/culprit)
 # Loaded by its path into others' processes, never linked: not among the libraries of the system.
 install(TARGETS culprit_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/culprit)
@@ -119,9 +120,8 @@ endif()
 # All that an installation holds, and no test: packaging/build-deb.
 add_custom_target(installed_parts)
 add_dependencies(installed_parts culprit culprit_simulate culprit_shared culprit_plugin_host
-  culprit_capture_program culprit_end_tasks_program culprit_nccl culprit_plugin_gpu_health
-  culprit_plugin_net_health
-  culprit_plugin_host_health)
+  culprit_capture_program culprit_end_tasks_program culprit_node_check_program culprit_nccl
+  culprit_plugin_gpu_health culprit_plugin_net_health culprit_plugin_host_health)
 foreach(part culpritd manual)
   if(TARGET ${part})
     add_dependencies(installed_parts ${part})

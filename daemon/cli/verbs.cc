@@ -61,6 +61,7 @@ void add_verbs(Command& app, Run& run) {
   add_bundle(app, run);
   add_mcp(app, run);
   app.begin_verbs("Verbs to set up and try");
+  add_node_check(app, run);
   add_doctor(app, run);
   add_simulate(app, run);
   add_bench(app, run);

@@ -34,6 +34,7 @@ void add_simulate(Command& app, Run& run);
 void add_bench(Command& app, Run& run);
 void add_rules(Command& app, Run& run);
 void add_plugin(Command& app, Run& run);
+void add_node_check(Command& app, Run& run);
 void add_doctor(Command& app, Run& run);
 // Verbs that query a running daemon.
 void add_status(Command& app, Run& run);

@@ -146,7 +146,7 @@ def drop_ins(_: Build) -> str:
 def hardened(build: Build) -> str:
     said = []
     for name in ("culpritd", "culprit", "culprit-capture", "culprit-end-tasks",
-                 "culprit-plugin-host"):
+                 "culprit-node-check", "culprit-plugin-host"):
         path = build.folder / "bin" / name
         need(path.exists(), f"{path} is not built")
         need(re.search(r"Type:\s+DYN", ran("readelf", "-hW", path)), f"{name} has fixed addresses")
@@ -275,6 +275,7 @@ def contents(build: Build) -> str:
                  "lib/systemd/system/culpritd.service", "lib/systemd/system/culpritd-kmsg.socket",
                  "lib/systemd/system/culprit-capture.socket", "lib/systemd/system/culprit-capture@.service",
                  "lib/culprit/culprit-capture", "lib/culprit/culprit-end-tasks",
+                 "lib/culprit/culprit-node-check",
                  "usr/lib/sysusers.d/culprit.conf", "usr/lib/tmpfiles.d/culprit.conf",
                  "etc/culprit/culpritd.toml", "etc/culprit/conf.d/", "etc/culprit/rules.d/",
                  "usr/share/man/man1/culprit.1.gz", "usr/share/man/man5/culpritd.toml.5.gz",

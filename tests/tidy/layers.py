@@ -22,8 +22,10 @@ MAY_INCLUDE = {
     "plughost": ("base", "model", "io", "culprit", *SHELL_ROOMS),
     "sim": ("base", "model", "core", "io"),
     "capture": ("base", "model", "io"),
-    "app": ("base", "model", "core", "io", "records", "plughost", "capture", "culprit", *SHELL_ROOMS),
-    "cli": ("base", "model", "core", "app"),
+    "check": ("base", "model", "io"),
+    "app": ("base", "model", "core", "io", "records", "plughost", "capture", "check", "culprit",
+            *SHELL_ROOMS),
+    "cli": ("base", "model", "core", "check", "app"),
     "simulate": ("base", "model", "sim", "app", "cli"),
 }
 # The parts of core: each may include those before it.
@@ -36,7 +38,8 @@ APP_PARTS = {
     "checkpoint": (),
     "run": ("checkpoint",),
     "tasks": ("jobs",),
-    "daemon": ("config", "jobs", "offline", "confirm", "tasks"),
+    "check": ("config", "jobs"),
+    "daemon": ("config", "jobs", "offline", "confirm", "tasks", "check"),
     "play": ("config", "jobs", "offline", "daemon"),
 }
 # The parts of app/daemon: each may include those before it.

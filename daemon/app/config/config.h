@@ -178,6 +178,7 @@ struct Config {
     ActMode mode = ActMode::kObserve;
     Scheduler scheduler = Scheduler::kNone;
     bool isolate = false, restart = false;  // stages
+    bool check = false, give_back = false;  // stages: checks of hosts, and the return after a passed one
     std::vector<std::string> partitions;    // where the stages are on; empty: everywhere
     std::string slurm_conf;                 // empty: Slurm's own
     struct Kubernetes {
@@ -203,6 +204,13 @@ struct Config {
     TimeNs probation_ns = TimeNs{7} * 24 * 3600 * kNsPerSecond;
     TimeNs question_ns = 900 * kNsPerSecond;
   } act;
+  struct Check {
+    bool enabled = false;               // at the collector's request
+    std::vector<std::string> commands;  // vendor diagnostics: words separated by blanks
+    uint64_t memory = 128 << 20, disk = 64 << 20;
+    TimeNs within_ns = 120 * kNsPerSecond;
+    TimeNs every_ns = 600 * kNsPerSecond;
+  } check;
 
   std::vector<LogWatch> files() const;  // logs, then dumps
   bool watches() const { return role != DaemonRole::kCollector; }

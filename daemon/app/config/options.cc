@@ -12,7 +12,7 @@ namespace culprit::app {
 namespace {
 
 constexpr TimeNs kSecond = kNsPerSecond, kDay = 24 * 3600 * kSecond;
-constexpr uint64_t kMiB = 1 << 20, kTiB = uint64_t{1} << 40;
+constexpr uint64_t kMiB = 1 << 20, kGiB = 1 << 30, kTiB = uint64_t{1} << 40;
 
 constexpr std::string_view kRoles[] = {"agent", "collector", "both"};
 constexpr std::string_view kModes[] = {"observe", "ask", "act"};
@@ -226,6 +226,10 @@ const Option kOptions[] = {
      "Let act.mode take hosts out: a drain in Slurm, a taint in Kubernetes."},
     {"act.restart", FlagType{OF(bool, act.restart)}, true, nullptr,
      "Let act.mode end a job's processes and have the scheduler run it again without the hosts at fault."},
+    {"act.check", FlagType{OF(bool, act.check)}, true, nullptr,
+     "Let act.mode have hosts checked on which no job runs, where check.enabled is on."},
+    {"act.return", FlagType{OF(bool, act.give_back)}, true, nullptr,
+     "Let act.mode return a host that it took out, after a passed check."},
     {"act.partitions",
      TextsType{OF(std::vector<std::string>, act.partitions), check_receiver_name, "list of names"}, true,
      "[\"canary\"]", "Slurm's partitions, or namespaces, where these stages are on. Empty: everywhere."},
@@ -292,6 +296,21 @@ const Option kOptions[] = {
     {"act.end_tasks", FlagType{OF(bool, act.end_tasks)}, true, nullptr,
      "Let the collector end the processes of a job on this host, so that the job runs again elsewhere. Roles "
      "agent and both. Needs culprit-end-tasks.socket."},
+    {"check.enabled", FlagType{OF(bool, check.enabled)}, true, nullptr,
+     "Let the collector have this host checked while no job runs on it. Roles agent and both."},
+    {"check.commands",
+     TextsType{OF(std::vector<std::string>, check.commands), check_command, "list of commands"}, true,
+     "[\"/usr/bin/dcgmi diag -r 1\", \"/usr/bin/rocm-smi --showrasinfo all\"]",
+     "Diagnostics of the hardware's vendor: absolute paths with arguments, separated by blanks; no shell. "
+     "Status 0: passed. A host with accelerators passes no check without one."},
+    {"check.memory", SizeType{OF(uint64_t, check.memory), 0, 64 * kGiB}, true, nullptr,
+     "Memory to test, within the daemon's MemoryMax. \"0B\": none."},
+    {"check.disk", SizeType{OF(uint64_t, check.disk), 0, kTiB}, true, nullptr,
+     "Bytes to write to a temporary file in state_dir, and to read again. \"0B\": none."},
+    {"check.within", DurationType{OF(TimeNs, check.within_ns), kSecond, 1800 * kSecond}, true, nullptr,
+     "Limit of a whole check. What has not ended by then has no answer."},
+    {"check.every", DurationType{OF(TimeNs, check.every_ns), kSecond, kDay}, true, nullptr,
+     "Shortest time between two checks at the collector's request."},
     {"daemon.log_level", word_type<OF(LogLevel, daemon.log_level)>(kLevels), true, nullptr,
      "Lowest level of the daemon's own log, on standard error."},
     {"alert.name", TEXT(alert.back().name, check_receiver_name, "name"), true, "\"on-call\"",
@@ -403,6 +422,10 @@ const OptionTable kTables[] = {
     {"act",
      "What the collector does about a job at fault: isolate hosts, run the job again. Roles both and "
      "collector. All is off by default."},
+    {"check",
+     "A check of this host: memory, disk, PCIe links and the vendor's diagnostics (culprit node-check "
+     "--full). "
+     "Off by default."},
     {"daemon", ""},
 };
 

@@ -17,9 +17,10 @@
 namespace culprit::app {
 namespace {
 
-constexpr size_t kJobBytes = 255;      // limit of file names; Slurm's and Kubernetes' names are shorter
-constexpr size_t kHostBytes = 64;      // docs/formats.md section 3
-constexpr size_t kGroupBytes = 32;     // limit of useradd
+constexpr size_t kJobBytes = 255;   // limit of file names; Slurm's and Kubernetes' names are shorter
+constexpr size_t kHostBytes = 64;   // docs/formats.md section 3
+constexpr size_t kGroupBytes = 32;  // limit of useradd
+constexpr size_t kCommandBytes = 1024;
 constexpr size_t kWebHostBytes = 253;  // limit of the DNS
 constexpr int64_t kRegexBytes = 1 << 20;
 
@@ -191,6 +192,14 @@ std::string check_tool(std::string_view text) {
   const bool known = name == "py-spy" || name == "eu-stack" || name == "gdb";
   if (!known) return fmt::format("must be py-spy, eu-stack or gdb, not {}", in_quotes(text));
   if (name != text && !text.starts_with('/')) return "must be a name or an absolute path";
+  return "";
+}
+
+std::string check_command(std::string_view text) {
+  if (!text.starts_with('/')) return fmt::format("must begin with an absolute path, not {}", in_quotes(text));
+  if (text.size() > kCommandBytes) return fmt::format("is longer than {} bytes", kCommandBytes);
+  for (const char c : text)
+    if (static_cast<unsigned char>(c) < ' ') return "must not hold control characters";
   return "";
 }
 

@@ -428,6 +428,7 @@ BOOST_AUTO_TEST_CASE(what_has_no_effect_yet_is_reported_and_is_no_error) {
       {"[act]\nmode = \"act\"\n", "act.mode: has no effect without act.scheduler"},
       {"[act]\nmode = \"ask\"\nscheduler = \"slurm\"\n",
        "act.mode: has no effect while act.isolate and act.restart"},
+      {"[act]\nreturn = true\n", "act.return: has no effect while act.check is off"},
       {"[http]\nlisten = \"127.0.0.1:7420\"\n",
        "http.listen: over TCP only /healthz, /metrics and the links of culprit page"},
       {"[forward]\nto = \"127.0.0.1:7421\"\n", "forward: has an effect with role agent only"}};
