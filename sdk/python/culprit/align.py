@@ -1,0 +1,187 @@
+"""Bitwise alignment: one step of a small fixed model on each device of a host, as a digest that equal devices
+share. A device whose digest differs from most of its kind computes wrong, although its memory may be sound.
+
+    srun --ntasks-per-node=1 python3 -m culprit.align | python3 -m culprit.align --judge
+
+Each device repeats the step: one that disagrees with itself is wrong without peers. A kind is the version of
+torch with the name of the device; digests are compared within a kind alone, from three devices on, and only
+against a strict majority. Otherwise there is no answer. Status of --judge: 1 if a device failed.
+
+Everything in the model follows from whole numbers: no random generator, one thread, deterministic kernels."""
+import argparse
+import hashlib
+import json
+import os
+import platform
+import socket
+import sys
+from collections import Counter
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+
+import torch
+from torch import nn
+
+ROUNDS = 5
+WIDTH, DEPTH, HEADS, TOKENS, BATCH, VOCABULARY = 256, 3, 4, 64, 4, 512
+LINE_BYTES, LINES = 4096, 1_000_000
+Disturb = Callable[[int, torch.Tensor], None]
+
+
+def fixed(shape: Tuple[int, ...], salt: int, scale: float) -> torch.Tensor:
+    """Numbers in [-scale, scale) from a multiplicative hash of their positions: exact in float32."""
+    count = 1
+    for size in shape:
+        count *= size
+    index = torch.arange(count, dtype=torch.int64)
+    mixed = ((index + salt) * 2654435761) % 2 ** 24
+    return ((mixed.to(torch.float32) / 2 ** 23 - 1) * scale).reshape(shape)
+
+
+class Model(nn.Module):
+    """A small transformer: matrix products, softmax, normalisation, an embedding and their gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY, WIDTH)
+        layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 4 * WIDTH, dropout=0.0, activation="gelu",
+                                           batch_first=True, norm_first=True)
+        self.layers = nn.TransformerEncoder(layer, DEPTH, enable_nested_tensor=False)
+        self.head = nn.Linear(WIDTH, VOCABULARY)
+        with torch.no_grad():
+            for salt, parameter in enumerate(self.parameters()):
+                parameter.copy_(fixed(tuple(parameter.shape), salt * 7919, 0.05))
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layers(self.embedding(tokens)))
+
+
+def digest_of(tensors: Iterable[torch.Tensor]) -> str:
+    whole = hashlib.sha256()
+    for tensor in tensors:
+        whole.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return whole.hexdigest()
+
+
+def step(device: torch.device, disturb: Optional[Disturb] = None) -> str:
+    """The digest of loss, gradients and updated parameters after one step. `disturb` is for tests: it gets
+    the number and the gradient of each parameter."""
+    model = Model().to(device)
+    count = BATCH * TOKENS
+    tokens = ((torch.arange(count) * 40503 + 11) % VOCABULARY).reshape(BATCH, TOKENS).to(device)
+    logits = model(tokens)
+    loss = nn.functional.cross_entropy(logits[:, :-1].reshape(-1, VOCABULARY), tokens[:, 1:].reshape(-1))
+    loss.backward()
+    gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    if disturb is not None:
+        for number, gradient in enumerate(gradients):
+            disturb(number, gradient)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                parameter -= 0.01 * parameter.grad
+    return digest_of([loss, *gradients, *model.parameters()])
+
+
+def kind_of(device: torch.device) -> str:
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
+    return f"torch {torch.__version__}, {name}"
+
+
+def processor() -> str:
+    """Kernels are chosen by what the processor can do, so its model is part of the kind."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()[:100]
+    except OSError:
+        pass
+    return platform.machine()
+
+
+def devices() -> List[torch.device]:
+    if torch.cuda.is_available():
+        return [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
+    return [torch.device("cpu")]
+
+
+def measure(rounds: int, disturb: Optional[Disturb] = None) -> List[Dict[str, Any]]:
+    """A row for each device of this host."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+    rows: List[Dict[str, Any]] = []
+    for device in devices():
+        row: Dict[str, Any] = {"host": host, "device": str(device), "kind": kind_of(device)}
+        try:
+            digests = [step(device, disturb) for _ in range(rounds)]
+            row.update(digest=digests[0], stable=len(set(digests)) == 1)
+        except RuntimeError as error:
+            row.update(digest=None, stable=None, error=str(error).splitlines()[0][:200])
+        rows.append(row)
+    return rows
+
+
+def judge(rows: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Each row with "answer" (passed, failed, no answer) and "why"."""
+    digests: Dict[str, "Counter[str]"] = {}
+    for row in rows:
+        if row.get("stable") is True:
+            digests.setdefault(str(row.get("kind")), Counter())[str(row.get("digest"))] += 1
+    out: List[Dict[str, Any]] = []
+    for row in rows:
+        peers = digests.get(str(row.get("kind")), Counter())
+        total = sum(peers.values())
+        common, count = peers.most_common(1)[0] if peers else ("", 0)
+        if row.get("stable") is False:
+            answer, why = "failed", "equal steps gave different digests on it"
+        elif row.get("stable") is not True:
+            answer, why = "no answer", str(row.get("error") or "it gave no digest")
+        elif total < 3:
+            answer, why = "no answer", f"{total} of this kind answered, and 3 are needed"
+        elif count * 2 <= total:
+            answer, why = "no answer", f"no digest is that of most of {total} devices"
+        elif row.get("digest") == common:
+            answer, why = "passed", f"its digest is that of {count} of {total}"
+        else:
+            answer, why = "failed", f"its digest differs from that of {count} of {total}"
+        out.append({"host": row.get("host"), "device": row.get("device"), "answer": answer, "why": why})
+    return out
+
+
+def read_rows(lines: Iterable[str]) -> List[Dict[str, Any]]:
+    """Rows of `measure`; other lines are passed over. The last row of a device counts."""
+    rows: Dict[Tuple[str, str], Dict[str, Any]] = {}
+    for number, line in enumerate(lines):
+        if number >= LINES:
+            break
+        if len(line) > LINE_BYTES or not line.startswith("{"):
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict) and isinstance(row.get("host"), str) and isinstance(row.get("device"), str):
+            rows[row["host"], row["device"]] = row
+    return list(rows.values())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="culprit.align", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--judge", action="store_true", help="compare rows of standard input")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="repetitions of the step")
+    options = parser.parse_args()
+    if not options.judge:
+        for row in measure(max(options.rounds, 1)):
+            print(json.dumps(row), flush=True)
+        return 0
+    judged = judge(read_rows(sys.stdin))
+    for row in judged:
+        print(f"{row['host']} {row['device']} {row['answer']}: {row['why']}")
+    return 1 if any(row["answer"] == "failed" for row in judged) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
