@@ -39,6 +39,9 @@ Examples:
 constexpr const char* kUndoExamples = R"(
 Examples:
   culprit recover undo 9f0c1a2b3c4d5e6f  # return the host; the same cause takes it out no more for a day)";
+constexpr const char* kCheckExamples = R"(
+Examples:
+  culprit recover check n17       # after its repair: if it passes, and we took it out, it is returned)";
 constexpr const char* kResetExamples = R"(
 Examples:
   culprit recover reset           # close the breaker; what was decided before is dropped)";
@@ -131,6 +134,8 @@ void add_orders(Command& recover, Run& run) {
        kDeclineExamples},
       {"undo", "Return a host that the controller took out", "OP", "As `culprit recover machines` shows it",
        kUndoExamples},
+      {"check", "Have a host checked; one that we took out is returned if it passes", "HOST",
+       "As `culprit hosts` lists it", kCheckExamples},
       {"reset", "Close the breaker, and drop what was decided before", nullptr, nullptr, kResetExamples}};
   for (const auto& one : kVerbs) {
     auto o = std::make_shared<OrderOptions>();

@@ -124,6 +124,11 @@ void Forwarder::finding(TimeNs at_ns) {
   if (session_) session_->finding();
 }
 
+void Forwarder::send(const peer::CheckResult& result) {
+  CULPRIT_CHECK(owner_.here());
+  if (session_) session_->send(result);
+}
+
 void Forwarder::set_tls(std::shared_ptr<const io::TlsCredentials> tls) { options_.tls = std::move(tls); }
 
 void Forwarder::set_evidence(EvidenceOptions evidence) {

@@ -77,6 +77,9 @@ class FrameSource {
   // The collector requests the end of a job's processes on this host.
   virtual void end_tasks(const peer::EndTasks& request) = 0;
 
+  // The collector requests a check of this host; the answer goes to Forwarder::send(). Default: no answer.
+  virtual void check_host(const peer::CheckHost&) {}
+
   // The collector has frames of this epoch beyond the end of our log: our disk lost synced frames. The log
   // is not sent until it has a new epoch (and reopened() was called).
   virtual void fell_behind(peer::Log log, uint64_t committed) = 0;

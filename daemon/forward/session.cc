@@ -201,7 +201,15 @@ bool Session::handle(const peer::Message& message) {
     owner_.source_.end_tasks(*end);
     return true;
   }
+  if (const auto* check = std::get_if<peer::CheckHost>(&message)) {
+    owner_.source_.check_host(*check);
+    return true;
+  }
   return std::holds_alternative<peer::Unknown>(message);
+}
+
+void Session::send(const peer::CheckResult& result) {
+  if (open_) write(result);
 }
 
 bool Session::welcome(const peer::Welcome& welcome) {

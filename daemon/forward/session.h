@@ -21,6 +21,7 @@ class Session {
 
   void appended(peer::Log log);
   void finding();
+  void send(const peer::CheckResult& result);
   void bye(const std::string& sentence);
 
  private:

@@ -260,13 +260,30 @@ void fields(Io& io, M& m) {
 }
 
 template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, CheckHost>
+void fields(Io& io, M& m) {
+  io.text(m.decision, kJobBytes, "the decision's name is too long");
+  io.number(m.within_ms);
+}
+
+template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, CheckResult>
+void fields(Io& io, M& m) {
+  io.text(m.decision, kJobBytes, "the decision's name is too long");
+  io.number(m.answer);
+  io.require(m.answer <= CheckAnswer::kNoAnswer, "there is no such answer");
+  sentence(io, m.why);
+}
+
+template <class Io, class M>
 requires std::is_same_v<std::remove_const_t<M>, Unknown>
 void fields(Io&, M&) {}
 
 // The type on the wire is the index in Message: existing entries stay, new ones are appended.
-constexpr const char* kNames[] = {"unknown message", "hello",         "welcome",  "frame", "skipped", "ack",
-                                  "status",          "wanted",        "ping",     "pong",  "refused", "bye",
-                                  "steps wanted",    "stacks wanted", "end tasks"};
+constexpr const char* kNames[] = {
+    "unknown message", "hello",         "welcome",   "frame",      "skipped",     "ack",
+    "status",          "wanted",        "ping",      "pong",       "refused",     "bye",
+    "steps wanted",    "stacks wanted", "end tasks", "check host", "check result"};
 static_assert(std::size(kNames) == std::variant_size_v<Message>);
 
 template <size_t I = 1>

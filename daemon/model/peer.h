@@ -162,6 +162,22 @@ struct EndTasks {
   bool operator==(const EndTasks&) const = default;
 };
 
+// From the collector: requests a check of the host (docs/checks.md). An agent that does not allow it answers
+// so; an agent without this message skips it.
+struct CheckHost {
+  std::string decision;        // "d-0001"; comes back with the result
+  uint32_t within_ms = 60000;  // limit of the whole check
+  bool operator==(const CheckHost&) const = default;
+};
+enum class CheckAnswer : uint8_t { kPassed = 0, kFailed = 1, kNoAnswer = 2 };
+// From the agent: the answer to a CheckHost.
+struct CheckResult {
+  std::string decision;
+  CheckAnswer answer = CheckAnswer::kNoAnswer;
+  std::string why;  // one sentence
+  bool operator==(const CheckResult&) const = default;
+};
+
 // From a peer that sent nothing else for a while; the other peer answers with a Pong.
 struct Ping {
   uint64_t stamp = 0;
@@ -204,7 +220,7 @@ struct Unknown {
 };
 
 using Message = std::variant<Unknown, Hello, Welcome, Frame, Skipped, Ack, Status, Wanted, Ping, Pong,
-                             Refused, Bye, StepsWanted, StacksWanted, EndTasks>;
+                             Refused, Bye, StepsWanted, StacksWanted, EndTasks, CheckHost, CheckResult>;
 const char* name_of(const Message& message);
 
 constexpr size_t kHeaderBytes = 8;

@@ -546,6 +546,7 @@ void Api::add_recovery(std::vector<Route>& routes) {
   ordering("/v1/recovery/{id}/approve", What::kApprove);
   ordering("/v1/recovery/{id}/decline", What::kDecline);
   ordering("/v1/recovery/{id}/undo", What::kUndo);
+  ordering("/v1/recovery/{id}/check", What::kCheck);
 }
 
 std::vector<Route> Api::routes() {

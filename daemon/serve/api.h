@@ -207,8 +207,8 @@ class ApiSource {
 
 // What a person tells the controller.
 struct RecoveryOrder {
-  enum class What : uint8_t { kApprove, kDecline, kUndo, kReset } what = What::kApprove;
-  std::string id;  // a decision, or the op of an action; empty: kReset
+  enum class What : uint8_t { kApprove, kDecline, kUndo, kReset, kCheck } what = What::kApprove;
+  std::string id;  // a decision, the op of an action, or a host (kCheck); empty: kReset
 };
 
 // The controller's part of the API; only for readers who may see all jobs.
@@ -229,7 +229,7 @@ class RecoverySource {
   virtual void actions(Answer answer) = 0;
   // GET /v1/recovery/notes?kind=: the newest sentences of the audit; empty: of all kinds.
   virtual void notes(const std::string& kind, Answer answer) = 0;
-  // POST /v1/recovery/{id}/approve, …/decline, …/undo, /v1/recovery/reset.
+  // POST /v1/recovery/{id}/approve, …/decline, …/undo, …/check, /v1/recovery/reset.
   virtual void order(const RecoveryOrder& order, const Actor& by, Answer answer) = 0;
 };
 

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from typing import Callable, Dict, List, Tuple
+from typing import Callable, Dict, List, Tuple, Type
 
 from case import Context, case
 from cases_slurm import Jobs
@@ -94,9 +94,11 @@ end_tasks = true
 
 
 class Controlled:
-    """A Slurm, its agents and a collector that may act. `more`: keys of [http], and tables behind it."""
+    """A Slurm, its agents and a collector that may act. `http`: keys of [http], and tables behind it; `act`:
+    keys of [act], and tables behind it."""
 
-    def __init__(self, context: Context, nodes: int = 4, mode: str = "act", more: str = ""):
+    def __init__(self, context: Context, nodes: int = 4, mode: str = "act", http: str = "", act: str = "",
+                 agent: Type[Node] = Node):
         if os.geteuid() != 0:
             raise PassOver("needs root: jobs of another user are ended")
         self.context = context
@@ -108,25 +110,26 @@ class Controlled:
         (self.jobs.folder / "train.py").write_text(TRAIN)
         port = free_port()
         self.collector = Collector(context, None, port)
-        self.collector.configure(more=f'''{more}[act]
+        self.collector.configure(more=f'''{http}[act]
 mode = "{mode}"
 scheduler = "slurm"
 slurm_conf = "{self.slurm.env["SLURM_CONF"]}"
 isolate = true
 restart = true
-{more}''')
+{act}''')
         text = self.collector.config.read_text().replace("rules = []\n", "")
         self.collector.config.write_text(text)
         self.collector.launch()
         self.collector.wait_healthy()
         self.nodes: Dict[str, Node] = {}
         for n in range(nodes):
-            node = self.nodes[f"n{n + 1}"] = Node(context, f"n{n + 1}", port, str(self.jobs.folder))
+            node = self.nodes[f"n{n + 1}"] = agent(context, f"n{n + 1}", port, str(self.jobs.folder))
             node.begin()
 
     def submit(self, nodes: int = 2, more: str = "") -> str:
         script = self.jobs.folder / "job.sh"
-        script.write_text(SCRIPT.format(nodes=nodes, more=more, folder=self.jobs.folder, culprit=self.jobs.program))
+        script.write_text(SCRIPT.format(nodes=nodes, more=more, folder=self.jobs.folder,
+                                        culprit=self.jobs.program))
         return self.jobs.run("sbatch", "--parsable", str(script)).strip()
 
     def begun(self, restart: int) -> List[List[str]]:
@@ -297,8 +300,8 @@ def controller_asks_and_observes_where_it_may_not_act(context: Context) -> str:
 
 @case
 def controller_with_an_open_breaker_drains_nothing_more_and_still_returns(context: Context) -> str:
-    cluster = Controlled(context, more="[act.breaker]\nday_hosts = 1\nwindow_hosts = 1\nday_permille = 0\n"
-                                       "window_permille = 0\n")
+    cluster = Controlled(context, act="[act.breaker]\nday_hosts = 1\nwindow_hosts = 1\nday_permille = 0\n"
+                                      "window_permille = 0\n")
     first = cluster.submit()
     bad = cluster.fault()
     cluster.runs_again(first)

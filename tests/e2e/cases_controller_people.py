@@ -36,7 +36,7 @@ def metric(cluster: Controlled, line: str) -> bool:
 def controller_question_reaches_a_person_who_may_answer(context: Context) -> str:
     receiver = Receiver()
     context.undo.append(receiver.down)
-    cluster = Controlled(context, mode="ask", more=f'''url = "https://culprit.example/"
+    cluster = Controlled(context, mode="ask", http=f'''url = "https://culprit.example/"
 [[alert]]
 name = "hook"
 url = "{receiver.url}/x"

@@ -342,6 +342,11 @@ Status Daemon::start_alerts() {
       return at == ended.end() ? AlertService::QuestionEnd{} : AlertService::QuestionEnd{at->end, at->by};
     });
   };
+  recovery.check_host = [this](const std::string& host, const peer::CheckHost& request) {
+    if (!checks_ || host != config_.host.name) return collector_ && collector_->ask({host}, request) > 0;
+    checks_->check(request);
+    return true;
+  };
   auto ready = RecoveryService::open(env_, std::move(recovery));
   // Without a readable ledger the rest works, and nothing is isolated or run again.
   if (!ready) return report_error("the controller does nothing: " + ready.error().text), Status{};
@@ -363,6 +368,12 @@ Status Daemon::start_collecting() {
   options.engine = engine_.get();
   options.report_error = [this](const std::string& what) { report_error(what); };
   options.info = [this](const std::string& what) { log_.info(what); };
+  options.presence = [this](const std::string& host, const std::string& boot) {
+    if (recovery_) recovery_->see_agent(host, boot);
+  };
+  options.limits.checked = [this](const std::string& host, const peer::CheckResult& result) {
+    if (recovery_) recovery_->checked(host, result);
+  };
   auto opened = CollectorService::open(env_, std::move(options));
   if (!opened) return tl::unexpected(opened.error());
   collector_ = std::move(*opened);
@@ -402,6 +413,9 @@ Status Daemon::start_uplink(std::shared_ptr<rules::Ruleset> rules) {
   options.stacks_wanted = [this](const peer::StacksWanted& wanted) { look_into(wanted); };
   options.end_tasks = [this](const peer::EndTasks& request) {
     if (ends_) ends_->end(request);
+  };
+  options.check_host = [this](const peer::CheckHost& request) {
+    if (checks_) checks_->check(request);
   };
   auto started = Uplink::start(env_, std::move(options));
   if (!started) return tl::unexpected(started.error());
@@ -455,6 +469,7 @@ void Daemon::restored(std::vector<SharedBatch>&& rest, const Result<store::ReadD
   counts_.restored = true;
   if (collector_) collector_->go_on();
   alerts_->restored();
+  if (recovery_ && checks_) recovery_->see_agent(config_.host.name, "own");  // restarts with this process
   if (recovery_) recovery_->restored();
   if (!damage)
     report_error(damage.error().text);
@@ -541,6 +556,15 @@ void Daemon::start_capture() {
   ending.known_as = [this](const std::string& job) { return job_names_.known_as(job); };
   ending.log = [this](LogLevel level, const std::string& what) { say(level, what); };
   ends_ = std::make_unique<EndService>(env_, std::move(ending));
+  CheckServiceOptions checking;
+  checking.config = &config_;
+  checking.processes = processes_.get();
+  checking.answer = [this](const peer::CheckResult& result) {
+    if (uplink_) return uplink_->send(result);
+    if (recovery_) recovery_->checked(config_.host.name, result);
+  };
+  checking.log = [this](LogLevel level, const std::string& what) { say(level, what); };
+  checks_ = std::make_unique<CheckService>(env_, std::move(checking));
   CaptureServiceOptions options;
   options.config = &config_;
   options.recorder = recorder_.get();
@@ -686,6 +710,7 @@ void Daemon::stop() {
   http_.reset();
   if (capture_) capture_->stop();
   if (ends_) ends_->stop();
+  if (checks_) checks_->stop();
   if (recovery_) recovery_->stop();
   // Stops the store first: the engine may have a long queue; the next start ingests the rest of it.
   const auto finish_rest = [this] { collector_ ? collector_->stop([this] { finish(); }) : finish(); };

@@ -36,6 +36,7 @@
 #include "app/daemon/self/self_watch.h"
 #include "app/daemon/uplink/uplink.h"
 #include "app/daemon/watch/capture_service.h"
+#include "app/daemon/watch/check_service.h"
 #include "app/daemon/watch/end_service.h"
 #include "app/daemon/watch/plugin_service.h"
 #include "app/daemon/watch/ras_service.h"
@@ -151,6 +152,7 @@ class Daemon {
   std::unique_ptr<RasService> ras_;          // null: the role observes no host
   std::unique_ptr<CaptureService> capture_;  // null: the role observes no host
   std::unique_ptr<EndService> ends_;         // null: the role observes no host
+  std::unique_ptr<CheckService> checks_;     // null: the role observes no host
   std::unique_ptr<DaemonApi> source_;
   std::unique_ptr<RecoveryApi> recovery_api_;  // set with recovery_
   std::unique_ptr<serve::Api> api_;

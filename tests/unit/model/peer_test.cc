@@ -33,7 +33,9 @@ const std::vector<Message>& samples() {
       StepsWanted{"llama", {118, 119}},
       StacksWanted{"llama", 2},
       StacksWanted{"llama", 3, true, true},
-      EndTasks{"llama", "d-0001", 2000}};
+      EndTasks{"llama", "d-0001", 2000},
+      CheckHost{"d-0002", 30000},
+      CheckResult{"d-0002", CheckAnswer::kFailed, "memory: 3 of 4096 pages differ"}};
   return all;
 }
 

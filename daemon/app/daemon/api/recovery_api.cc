@@ -308,13 +308,16 @@ void RecoveryApi::order(const serve::RecoveryOrder& order, const serve::Actor& b
   using What = serve::RecoveryOrder::What;
   const std::string name = who(by);
   constexpr const char* kWords[] = {"decision approved", "decision declined", "isolation undone",
-                                    "breaker reset"};
+                                    "breaker reset", "check begun"};
   const char* word = kWords[static_cast<size_t>(order.what)];
   const bool answers = order.what == What::kApprove || order.what == What::kDecline;
   if (answers && !service_.controller().asks(order.id))
     return answer(fail(ErrorCode::kNotFound, fmt::format("no question is open for {}", order.id)));
   if (order.what == What::kUndo) {
     if (const Status done = service_.undo(order.id, name); !done) return answer(tl::unexpected(done.error()));
+  } else if (order.what == What::kCheck) {
+    if (const Status done = service_.check(order.id, name); !done)
+      return answer(tl::unexpected(done.error()));
   } else if (order.what == What::kReset) {
     service_.reset_breaker(name);
   } else {

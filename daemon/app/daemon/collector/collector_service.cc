@@ -217,6 +217,7 @@ void CollectorService::connected(const std::string& host, const peer::Hello& hel
   facts.noted_ns = now;
   note(facts);
   report_agent(host, kNoTime);
+  if (options_.presence) options_.presence(host, hello.boot_id);
   if (const auto wanted = wanted_.find(host); wanted != wanted_.end())
     for (const peer::Wanted& one : wanted->second) collector_->want(host, one);
 }
@@ -225,6 +226,7 @@ void CollectorService::disconnected(const std::string& host, const std::string& 
   CULPRIT_CHECK(owner_.here());
   HostFacts& facts = hosts_[host];
   facts.connected = false;
+  if (options_.presence) options_.presence(host, "");
   facts.left = why;
   facts.since_ns = facts.seen_ns = env_.now(io::Clock::kWall);
   if (!stopping_) {  // a stop of the collector is not the host's reason
@@ -264,15 +266,18 @@ void CollectorService::want(const std::vector<std::string>& hosts, TimeNs at, co
   }
 }
 
-void CollectorService::ask(const std::vector<std::string>& hosts, const peer::Message& request) {
+size_t CollectorService::ask(const std::vector<std::string>& hosts, const peer::Message& request) {
   CULPRIT_CHECK(owner_.here());
   Counters::Asked& asked = std::holds_alternative<peer::StepsWanted>(request)    ? counters_.steps
                            : std::holds_alternative<peer::StacksWanted>(request) ? counters_.stacks
+                           : std::holds_alternative<peer::CheckHost>(request)    ? counters_.checks
                                                                                  : counters_.ends;
+  size_t sent = 0;
   for (const std::string& host : hosts) {
     ++asked.times;
-    if (!collector_ || !collector_->want(host, request)) ++asked.unsent;
+    collector_ && collector_->want(host, request) ? ++sent : ++asked.unsent;
   }
+  return sent;
 }
 
 // ---- the archive's worker

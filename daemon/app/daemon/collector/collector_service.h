@@ -35,8 +35,10 @@ struct CollectorServiceOptions {
   TimeNs max_age_ns = 0;
   EngineWorker* engine = nullptr;                              // borrowed; outlives this
   std::function<void(const std::string&)> report_error, info;  // sentences for the log
-  std::function<std::vector<std::string>()> running = {};      // jobs whose data the archive must retain
-  collect::CollectorOptions limits = {};  // listen, tls and program are set by this class
+  // A host connected, with the kernel's boot id; empty: it is not connected any more.
+  std::function<void(const std::string& host, const std::string& boot)> presence = {};
+  std::function<std::vector<std::string>()> running = {};  // jobs whose data the archive must retain
+  collect::CollectorOptions limits = {};                   // listen, tls and program are set by this class
 };
 
 // State of a host that is or was connected.
@@ -66,8 +68,9 @@ class CollectorService : private collect::FrameSink {
   // Requests evidence around `at` for a finding from these hosts; a disconnected host gets the request when
   // it reconnects.
   void want(const std::vector<std::string>& hosts, TimeNs at, const std::string& reason);
-  // Sends StepsWanted, StacksWanted or EndTasks to these hosts' agents. A disconnected host never gets it.
-  void ask(const std::vector<std::string>& hosts, const peer::Message& request);
+  // Sends StepsWanted, StacksWanted, EndTasks or CheckHost to these hosts' agents. A disconnected host never
+  // gets it. Returns the number of hosts that it was sent to.
+  size_t ask(const std::vector<std::string>& hosts, const peer::Message& request);
   void set_tls(std::shared_ptr<const io::TlsCredentials> tls);
   void set_retention(uint64_t max_bytes, TimeNs max_age_ns);
   // Sends Bye and commits received frames, then calls `done`.
@@ -89,7 +92,8 @@ class CollectorService : private collect::FrameSink {
     uint64_t commits = 0, failed_commits = 0, engine_holds = 0;
     struct Asked {
       uint64_t times = 0, unsent = 0;
-    } steps, stacks, ends;                  // requests for records of steps, for stacks, and to end tasks
+    } steps, stacks, ends, checks;  // requests for records of steps, for stacks, to end tasks, and for
+                                    // checks
     uint64_t wants = 0, wants_untaken = 0;  // requests for evidence; requests not sent at once
     size_t waiting = 0, engine_bytes = 0;
     bool restoring = false;

@@ -58,7 +58,7 @@ double share(int64_t permille) { return static_cast<double>(permille) / 1000; }
 }  // namespace
 
 RecoveryService::RecoveryService(io::Env& env, RecoveryServiceOptions options)
-    : env_(env), options_(std::move(options)), controller_(controller_options()) {
+    : env_(env), options_(std::move(options)), controller_(controller_options()), checks_(check_ways()) {
   soon_ = env_.timer([this] { look(); });
 }
 
@@ -137,7 +137,7 @@ recover::ControllerOptions RecoveryService::controller_options() const {
   guard.mode = act.mode == ActMode::kAct   ? recover::Mode::kAct
                : act.mode == ActMode::kAsk ? recover::Mode::kAsk
                                            : recover::Mode::kObserve;
-  const recover::Stages stages{act.isolate, act.restart, false, false};  // no node checks yet
+  const recover::Stages stages{act.isolate, act.restart, act.check, act.give_back};
   if (act.partitions.empty()) guard.stages = stages;
   for (const std::string& partition : act.partitions) guard.partitions[partition] = stages;
   guard.short_window_ns = act.breaker.window_ns;
@@ -233,6 +233,7 @@ void RecoveryService::beat() {
     cost_.prune(now - store::kRecoveryRetention);
   }
   check_endings();
+  beat_checks();
   if (controller_.next_ns() != kNoTime && controller_.next_ns() <= now) give(recover::Tick{});
   run();
 }
@@ -248,8 +249,7 @@ void RecoveryService::run() {
     if (auto* action = std::get_if<ActionOrder>(&order)) {
       waiting_.push_back(std::move(*action));
     } else if (auto* check = std::get_if<recover::CheckOrder>(&order)) {
-      for (const std::string& host : check->hosts)
-        give(recover::HostChecked{host, recover::CheckAnswer::kNoAnswer, "no node check is configured"});
+      checks_.order(*check, wall());
     } else if (auto* question = std::get_if<recover::Question>(&order)) {
       note({recover::NoteKind::kDecided, question->job, question->decision, "asks: " + question->text, {}});
       questions_.ask(std::move(*question), wall());
@@ -385,6 +385,57 @@ void RecoveryService::check_endings() {
                       {}});
     ending = endings_.erase(ending);
   }
+}
+
+// ---- checks of hosts
+
+HostChecks::Ways RecoveryService::check_ways() {
+  HostChecks::Ways out;
+  out.ask = [this](const std::string& host, const peer::CheckHost& request) {
+    return options_.check_host && options_.check_host(host, request);
+  };
+  out.boot_of = [this](const std::string& host) {
+    const auto at = boots_.find(host);
+    return at == boots_.end() ? std::string() : at->second;
+  };
+  out.job_on = [this](const std::string& host) { return jobs_.job_on(host); };
+  return out;
+}
+
+void RecoveryService::beat_checks() {
+  if (!begun_) return;
+  std::map<std::string, std::string> isolated;
+  for (const ActionRecord* action : controller_.actions().all()) {
+    if (action->order.kind != OrderKind::kIsolate || action->state != ActionState::kDone) continue;
+    const MachineRecord* machine = controller_.machines().find(action->order.target);
+    if (machine && machine->op == action->order.op) isolated[machine->host] = machine->op;
+  }
+  const Config::Act& act = options_.config->act;
+  checks_.see_isolated(isolated, act.check && act.mode != ActMode::kObserve, wall());
+  for (const auto& [host, result] : std::exchange(check_results_, {})) checks_.answered(host, result, wall());
+  checks_.beat(wall());
+  for (recover::HostChecked& answer : checks_.drain()) give(std::move(answer));
+}
+
+void RecoveryService::see_agent(const std::string& host, const std::string& boot) {
+  if (boot.empty())
+    boots_.erase(host);
+  else
+    boots_[host] = boot;
+}
+
+void RecoveryService::checked(const std::string& host, const peer::CheckResult& result) {
+  if (!stopped_ && check_results_.size() < kJobsMost) check_results_.emplace_back(host, result);
+}
+
+Status RecoveryService::check(const std::string& host, const std::string& by) {
+  if (!boots_.contains(host))
+    return fail(ErrorCode::kNotFound, fmt::format("no agent of host {} is connected", host));
+  const std::string why = fmt::format("asked for by {}", by);
+  note({recover::NoteKind::kRecord, "", "", fmt::format("{} is checked, {}", host, why), {}});
+  checks_.order({fmt::format("check-{:x}", wall()), "", {host}, why, kNoTime}, wall());
+  run();
+  return {};
 }
 
 // ---- what is seen

@@ -20,6 +20,7 @@
 #include "app/config/config.h"
 #include "app/daemon/alerts/run_verdict.h"
 #include "app/daemon/engine/engine_worker.h"
+#include "app/daemon/recover/host_checks.h"
 #include "app/daemon/recover/open_questions.h"
 #include "app/daemon/recover/scheduled_jobs.h"
 #include "app/daemon/recover/schedulers.h"
@@ -39,6 +40,8 @@ struct RecoveryServiceOptions {
   std::function<void(LogLevel, const std::string&)> log;
   // Ends a job's processes on these hosts.
   std::function<void(const std::vector<std::string>& hosts, const peer::EndTasks&)> end_tasks;
+  // Has a host checked by its agent; false: it is not connected. Answers come to checked().
+  std::function<bool(const std::string& host, const peer::CheckHost&)> check_host = {};
   std::function<SchedulerParts()> scheduler = {};  // empty: as `config` says
   // Questions of the controller as alerts: all that are open, and those that ended just now.
   std::function<void(std::span<const alert::Fault> open, std::span<const EndedQuestion> ended)> questions =
@@ -70,6 +73,12 @@ class RecoveryService {
   void answer(const std::string& decision, bool approved, const std::string& by);
   void reset_breaker(const std::string& by);
   Status undo(const std::string& op, const std::string& by);
+  // An isolated host that passes is offered to be returned.
+  Status check(const std::string& host, const std::string& by);
+  // The agent of a host connected, with the kernel's boot id; empty: it is not connected any more.
+  void see_agent(const std::string& host, const std::string& boot);
+  // The answer of a host's agent; it takes effect with the next beat.
+  void checked(const std::string& host, const peer::CheckResult& result);
 
   const Config& config() const { return *options_.config; }
   const recover::Controller& controller() const { return controller_; }
@@ -114,6 +123,8 @@ class RecoveryService {
   void settle(ActionResult result);
   void check_endings();
   std::string still_alive(const std::string& job) const;
+  void beat_checks();
+  HostChecks::Ways check_ways();
   void look();
   void look_soon(TimeNs took_ns);
   void look_at_own_jobs();
@@ -152,6 +163,9 @@ class RecoveryService {
   bool own_jobs_ = false;  // the view is the collector's own jobs
   recover::Controller controller_;
   ScheduledJobs jobs_;
+  std::map<std::string, std::string> boots_;  // boot ids of hosts whose agents are connected
+  HostChecks checks_;
+  std::vector<std::pair<std::string, peer::CheckResult>> check_results_;  // by host, since the last beat
   std::vector<recover::Input> inputs_;
   store::RecoveryRows unwritten_;
   std::vector<ActionOrder> waiting_;       // for their rows to be stored

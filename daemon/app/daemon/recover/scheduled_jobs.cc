@@ -249,4 +249,10 @@ std::vector<std::string> ScheduledJobs::running() const {
   return out;
 }
 
+std::string ScheduledJobs::job_on(const std::string& host) const {
+  for (const auto& [id, job] : jobs_)
+    if (!job.ended && std::ranges::find(job.hosts, host) != job.hosts.end()) return id;
+  return {};
+}
+
 }  // namespace culprit::app

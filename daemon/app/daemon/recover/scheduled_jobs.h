@@ -46,6 +46,7 @@ class ScheduledJobs {
   // Hosts on which the job is still being ended while most have ended; a slow epilog holds all of them.
   std::vector<std::string> not_ended(const std::string& id) const;
   std::vector<std::string> running() const;  // ids
+  std::string job_on(const std::string& host) const;  // one that has processes there; empty: none
 
  private:
   struct Known {

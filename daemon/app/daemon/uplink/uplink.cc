@@ -309,6 +309,16 @@ void Uplink::end_tasks(const peer::EndTasks& request) {
   if (options_.end_tasks) options_.end_tasks(request);
 }
 
+void Uplink::check_host(const peer::CheckHost& request) {
+  CULPRIT_CHECK(owner_.here());
+  if (options_.check_host) options_.check_host(request);
+}
+
+void Uplink::send(const peer::CheckResult& result) {
+  CULPRIT_CHECK(owner_.here());
+  if (forwarder_) forwarder_->send(result);
+}
+
 void Uplink::evidence_synced() {
   CULPRIT_CHECK(owner_.here());
   if (forwarder_) forwarder_->appended(peer::Log::kEvidence);

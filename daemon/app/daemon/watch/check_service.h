@@ -1,0 +1,58 @@
+// Checks this host at the collector's request (docs/checks.md). Off unless `[check] enabled` is set. One
+// check at a time, not more often than `check.every`, and never while a user's job has processes here. Each
+// request gets one answer; a refusal is no answer, never a failure.
+//
+// Thread: the loop's, also for callbacks. Owns its worker.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "app/check/host_check.h"
+#include "app/config/config.h"
+#include "app/daemon/intake/process_watch.h"
+#include "io/env.h"
+#include "model/peer.h"
+
+namespace culprit::app {
+
+struct CheckServiceOptions {
+  const Config* config = nullptr;     // borrowed
+  ProcessWatch* processes = nullptr;  // borrowed
+  std::function<void(peer::CheckResult)> answer;
+  std::function<void(LogLevel, const std::string&)> log;
+  std::function<HostCheck(const HostCheckOptions&)> check = check_host;  // on the worker
+};
+
+class CheckService {
+ public:
+  CheckService(io::Env& env, CheckServiceOptions options) : env_(env), options_(std::move(options)) {}
+  // Does not wait for a running check.
+  ~CheckService();
+
+  void check(const peer::CheckHost& request);
+  void stop() { *stopping_ = true; }
+
+  struct Counters {
+    uint64_t passed = 0, failed = 0;
+    uint64_t unanswered = 0;  // refused, or without an answer
+  };
+  const Counters& counters() const { return counters_; }
+
+ private:
+  struct Done;
+  std::string refusal() const;
+  void answer(const std::string& decision, const check::Outcome& outcome);
+
+  io::Env& env_;
+  const CheckServiceOptions options_;
+  std::unique_ptr<io::Worker> worker_;  // created for the first request
+  bool busy_ = false;
+  TimeNs began_ns_ = kNoTime;  // monotonic: of the last check that ran
+  const std::shared_ptr<std::atomic<bool>> stopping_ = std::make_shared<std::atomic<bool>>(false);
+  Counters counters_;
+};
+
+}  // namespace culprit::app
