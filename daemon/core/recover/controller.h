@@ -239,6 +239,8 @@ class Controller {
   // Whether the question of this decision waits for an answer.
   bool asks(const std::string& decision) const;
   std::vector<std::string> jobs() const;  // keys, ascending
+  // Whether a question of this decision is open: of a job, or of the return of a host.
+  bool asks(const std::string& decision) const;
   const Actions& actions() const;
   const Machines& machines() const;
   const Guard& guard() const;

@@ -171,6 +171,8 @@ class Move {
       case JobEvidence::kActionsFailed:
       case JobEvidence::kChecked:
       case JobEvidence::kRestored:
+      case JobEvidence::kCompleted:
+      case JobEvidence::kCancelled:
         break;
     }
     return stay();

@@ -45,7 +45,7 @@ class ScheduledJobs {
   bool is_alive(const std::string& id) const;  // it has processes, as far as shown
   // Hosts on which the job is still being ended while most have ended; a slow epilog holds all of them.
   std::vector<std::string> not_ended(const std::string& id) const;
-  std::vector<std::string> running() const;  // ids
+  std::vector<std::string> running() const;           // ids
   std::string job_on(const std::string& host) const;  // one that has processes there; empty: none
 
  private:

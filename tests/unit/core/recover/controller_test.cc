@@ -126,6 +126,20 @@ BOOST_AUTO_TEST_CASE(ask_mode_has_one_question_for_the_whole_decision) {
   same_lines(k.all_done(), {"isolate n1", "run-again 4711 -n1", "verify 4711"});
 }
 
+BOOST_AUTO_TEST_CASE(ask_mode_asks_before_it_returns_a_host_that_passed) {
+  Cluster k(acting(Mode::kAsk));
+  k.start(kJob);
+  k.verdict(kJob, gpu_lost("n1", k.now), true);
+  k.give(Approval{k.question.decision, true, "ann"});
+  k.all_done();
+  same_lines(k.give(checked("n1", CheckAnswer::kPassed)), {"ask [return n1]"});
+  const std::string decision = k.question.decision;
+  BOOST_TEST(k.c.asks(decision));
+  same_lines(k.give(checked("n1", CheckAnswer::kPassed)), {});
+  same_lines(k.give(Approval{decision, true, "ann"}), {"return n1"});
+  BOOST_TEST(!k.c.asks(decision));
+}
+
 BOOST_AUTO_TEST_CASE(a_question_expires_and_is_not_asked_again) {
   Cluster k(acting(Mode::kAsk));
   k.start(kJob);
