@@ -62,12 +62,6 @@ TimeNs Controller::next_ns() const {
   return soonest;
 }
 
-bool Controller::asks(const std::string& decision) const {
-  return impl_->returns.contains(decision) || std::ranges::any_of(impl_->jobs, [&](const auto& one) {
-           return one.second.decision == decision && one.second.asks_until_ns != kNoTime;
-         });
-}
-
 std::vector<ActionRecord> Controller::drain_actions() { return impl_->actions.drain(); }
 std::vector<MachineRecord> Controller::drain_machines() { return impl_->machines.drain(); }
 

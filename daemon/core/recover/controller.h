@@ -236,8 +236,6 @@ class Controller {
   // Why the job is where it is: sentences, oldest first, at most 64 per job.
   std::vector<std::string> explain(const std::string& key) const;
   std::optional<JobView> view(const std::string& key) const;
-  // Whether the question of this decision waits for an answer.
-  bool asks(const std::string& decision) const;
   std::vector<std::string> jobs() const;  // keys, ascending
   // Whether a question of this decision is open: of a job, or of the return of a host.
   bool asks(const std::string& decision) const;
