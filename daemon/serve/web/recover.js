@@ -156,7 +156,7 @@ function deeds(list, x, undo) {
     since(a.reserved_ns), bdi(a.decision), h("div", {}, KINDS[a.kind] || plain(a.kind), " ", bdi(a.target), a.excluded.length ? [" without ", names(a.excluded)] : "",
       h("div", { class: "soft" }, bdi(a.reason))),
     h("div", {}, h("span", { class: BAD.includes(a.state) ? "bad" : "" }, plain(a.state)), a.detail ? h("div", { class: "soft" }, bdi(a.detail)) : ""),
-    bdi(a.undone_by || a.by), out.has(a.op) && a.kind === "isolate" ? undo(out.get(a.op)) : ""]), "cards")));
+    h("span", {}, name(a.undone_by || a.by)), out.has(a.op) && a.kind === "isolate" ? undo(out.get(a.op)) : ""]), "cards")));
 }
 
 function wouldDo(list, mode) {
