@@ -2,7 +2,7 @@
 // grows. A commit is synced: an action is stored before it is carried out. Rows older than the retention are
 // removed.
 //
-// One thread owns it; calls wait for the disk. A reader is another connection to the file, for another thread:
+// One thread owns it; calls wait for the disk. A reader is another connection to it, for another thread:
 // it and the writer do not wait for each other (WAL). Errors (a full disk) leave it usable. A damaged file is
 // renamed at the start and a new one created: then moved_aside() says so, and the controller must not act,
 // since an unreadable ledger is not an empty one.

@@ -32,7 +32,8 @@ BOOST_AUTO_TEST_CASE(a_host_that_is_taken_out_again_and_again_is_told_and_comes_
   const Json json = {{"items",
                       {machine_row("n1", "", {kRecoveryToday - 30 * kRecoveryDay}),
                        machine_row("n2", "0011223344556677",
-                               {kRecoveryToday - 9 * kRecoveryDay, kRecoveryToday - 3 * kRecoveryDay, kRecoveryToday - kRecoveryDay, kRecoveryToday}),
+                                   {kRecoveryToday - 9 * kRecoveryDay, kRecoveryToday - 3 * kRecoveryDay,
+                                    kRecoveryToday - kRecoveryDay, kRecoveryToday}),
                        machine_row("n3\x1b[2J", "", {kRecoveryToday - kRecoveryDay})}}};
   const std::string text = machines_text(json, Zone(), kRecoveryToday);
   BOOST_TEST(shows_part(text, "third time in 7 days"));
