@@ -172,11 +172,11 @@ restart = true
                                check=False, stdout=subprocess.PIPE, text=True).stdout.split()
         return [state, restarts, *hosts]
 
-    def runs_again(self, job: str, seconds: float = 90) -> List[str]:
+    def runs_again(self, job: str, seconds: float = 90, restarts: int = 1) -> List[str]:
         """The nodes of the next attempt, as Slurm has them once it runs."""
         def runs() -> bool:
             shown = self.slurm_shows(job)
-            return shown[0] == "RUNNING" and shown[1] == "1"
+            return shown[0] == "RUNNING" and shown[1] == str(restarts)
         try:
             wait_until(runs, seconds, "the job runs again")
         except Broken as broken:
@@ -300,25 +300,25 @@ def controller_asks_and_observes_where_it_may_not_act(context: Context) -> str:
 
 @case
 def controller_with_an_open_breaker_drains_nothing_more_and_still_returns(context: Context) -> str:
-    cluster = Controlled(context, act="[act.breaker]\nday_hosts = 1\nwindow_hosts = 1\nday_permille = 0\n"
-                                      "window_permille = 0\n")
-    first = cluster.submit()
+    cluster = Controlled(context, nodes=6,
+                         act="[act.breaker]\nday_hosts = 1\nwindow_hosts = 1\nday_permille = 0\n"
+                             "window_permille = 0\n")
+    job = cluster.submit()
     bad = cluster.fault()
-    cluster.runs_again(first)
+    nodes = cluster.runs_again(job)
     wait_until(lambda: "DRAIN" in cluster.state_of(bad), 20, f"{bad} is drained: {cluster.state_of(bad)}")
-    op = next(row["op"] for row in cluster.decision(first)["actions"] if row["kind"] == "isolate")
-    cluster.finish(first)
-    for path in ("finish", "begun.txt"):
-        (cluster.jobs.folder / path).unlink()
-    second = cluster.submit()
-    other = cluster.fault(second)
-    nodes = cluster.runs_again(second)
-    need(other not in nodes and "DRAIN" not in cluster.state_of(other),
-         f"{nodes}, {cluster.state_of(other)}")
+    op = next(row["op"] for row in cluster.decision(job)["actions"] if row["kind"] == "isolate")
+    wait_until(lambda: len(cluster.begun(1)) == 2, 150, f"the second attempt runs: {cluster.log()}")
+    time.sleep(8)
+    other = nodes[0]
+    cluster.nodes[other].say(XID)
+    last = cluster.runs_again(job, restarts=2)
+    need(not {bad, other} & set(last) and "DRAIN" not in cluster.state_of(other),
+         f"{last}, {cluster.state_of(other)}")
     need("breaker" in cluster.log(), cluster.log())
     cluster.culprit("recover", "undo", op)
     wait_until(lambda: "DRAIN" not in cluster.state_of(bad), 30, f"{bad} is back: {cluster.state_of(bad)}")
-    cluster.finish(second)
+    cluster.finish(job)
     return f"{bad} is drained, {other} only left out by the open breaker; {bad} returns all the same"
 
 
@@ -376,7 +376,8 @@ class Rounds:
         if self.clusters:
             self.fresh.close()
         self.clusters += 1
-        self.fresh = Context(self.context.bin_dir, self.context.folder / f"c{self.clusters}", self.context.long)
+        folder = self.context.folder / f"c{self.clusters}"
+        self.fresh = Context(self.context.bin_dir, folder, self.context.long)
         self.fresh.folder.mkdir(mode=0o755)
         self.cluster = Controlled(self.fresh, nodes=8)
         self.used: List[str] = []

@@ -37,6 +37,7 @@ struct ControlledJob {
 
   // The leading case and what follows from it.
   std::optional<Case> lead;
+  bool lead_is_restored = false;  // from an action's row: too little to isolate a host
   Treatment treatment;
   Failure failure;
   Decision next;

@@ -90,6 +90,7 @@ void JobSteps::begin_attempt(ControlledJob& j, const std::vector<std::string>& o
   j.latest.reset();
   j.declined_root.reset();
   j.lead.reset();
+  j.lead_is_restored = false;
   j.treatment = {};
 }
 
@@ -161,8 +162,14 @@ void Controller::Impl::take(const VerdictSeen& in) {
     return note(NoteKind::kRecord, nullptr, fmt::format("{}: a verdict on an unknown job", key_of(in.job)));
   if (in.job.restarts < j->job.restarts) return;  // of an earlier attempt
   const bool between_attempts = acts_before_start(j->state) || (j->state == JobState::kRestart && !j->runs);
-  if (between_attempts) return;  // the first verdict stays
   Case c = case_of(in.diagnosis, options.origins, in.also);
+  if (between_attempts) {  // the first verdict stays; after a restart it is this one
+    const bool is_first = j->lead_is_restored && !in.withdrawn && j->lead && j->lead->root == c.root;
+    if (!is_first) return;
+    j->lead = std::move(c);
+    j->lead_is_restored = false;
+    return assess(*j);
+  }
   if (c.newest_ns != kNoTime && j->attempt.begin_ns != kNoTime &&
       c.newest_ns + kClocksDiffer < j->attempt.begin_ns)
     return note(NoteKind::kRecord, j,

@@ -156,6 +156,7 @@ void Controller::Impl::restore_case(ControlledJob& j, const ActionRecord& record
   if (!c.hosts.empty()) j.treatment.machine = Machine::kExclude;
   j.treatment.hosts = c.hosts;
   j.lead = std::move(c);
+  j.lead_is_restored = true;
 }
 
 // Continues the newest decision of the job where the ledger left it.

@@ -53,6 +53,13 @@ bool are_same(const RunVerdict& a, const RunVerdict& b) {
          (!a.verdict || (a.verdict->state == b.verdict->state && text(*a.verdict) == text(*b.verdict)));
 }
 
+std::set<std::string> started_in(const std::vector<recover::Input>& inputs) {
+  std::set<std::string> out;
+  for (const recover::Input& input : inputs)
+    if (const auto* started = std::get_if<recover::AttemptStarted>(&input)) out.insert(started->job.id);
+  return out;
+}
+
 double share(int64_t permille) { return static_cast<double>(permille) / 1000; }
 
 }  // namespace
@@ -487,16 +494,26 @@ void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs 
     return seen ? seen->excluded : std::vector<std::string>{};
   };
   std::vector<recover::Input> inputs = jobs_.update(*view, {wall(), read_ns, excluded});
-  if (!std::exchange(begun_, true)) begin();
+  const bool first = !std::exchange(begun_, true);
+  if (first) begin();
   const std::set<std::string> ours = own_holds(*view, read_ns);
+  const std::set<std::string> started = started_in(inputs);
+  std::vector<recover::Input> ends;
   for (recover::Input& input : inputs) {
     const auto* changed = std::get_if<recover::JobChanged>(&input);
     const bool own =
         changed && changed->kind == recover::ForeignKind::kHeld && ours.contains(changed->job.id);
-    if (!own) give(std::move(input));
+    if (own) continue;
+    // After a restart the verdict comes before the end that it explains: a decision knows its case again.
+    const auto* end = std::get_if<recover::AttemptEnded>(&input);
+    if (first && end && !started.contains(end->job.id))
+      ends.push_back(std::move(input));
+    else
+      give(std::move(input));
   }
   measure_again();
   take_verdicts();
+  for (recover::Input& input : ends) give(std::move(input));
   std::erase_if(verdicts_, [&](const auto& one) {
     return !jobs_.known(jobs_.resolve(one.first)) && wall() - one.second.at_ns > kForgetVerdict;
   });

@@ -125,7 +125,9 @@ void ScheduledJobs::add_job(const SeenJob& seen, const respond::SchedulerView& v
   }
   if (seen.state == State::kHeld && before != State::kHeld && same)
     out.push_back(recover::JobChanged{job, recover::ForeignKind::kHeld, seen.reason});
-  if (seen.state == State::kRunning && known.ended) {
+  // An attempt that began and ended between two views has run too.
+  const bool missed = seen.has_ended() && seen.state != State::kCancelled && next_attempt;
+  if ((seen.state == State::kRunning && known.ended) || missed) {
     known.ended = false;
     known.hosts = seen.hosts;
     known.started = seen.job.restarts;

@@ -5,7 +5,9 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../../core/recover/controlled_cluster.h"
@@ -70,6 +72,7 @@ struct ControlledSite {
     options.log = [this](LogLevel, const std::string& text) { log += text + "\n"; };
     options.end_tasks = [this](const std::vector<std::string>& hosts, const peer::EndTasks&) {
       for (const std::string& host : hosts) orders.push_back("end " + host);
+      env.crashed = env.crashed || crash_in_end_tasks;
     };
     options.scheduler = [this] {
       SchedulerParts parts;
@@ -84,12 +87,13 @@ struct ControlledSite {
     };
     service = std::move(*RecoveryService::open(env, std::move(options)));
     service->restored();
+    if (verdict_after_restart) give(*std::exchange(verdict_after_restart, std::nullopt), true);
     pass(kNsPerSecond);
   }
   void restart(TimeNs after_ns) {
     service.reset();
     env.restart();
-    crash_in_run_again = false;
+    crash_in_run_again = crash_in_end_tasks = false;
     env.advance(after_ns);
     orders.clear();
     start();
@@ -128,9 +132,10 @@ struct ControlledSite {
   Config config;
   respond::SchedulerView view;
   SeenJob job;
-  bool answers = true, crash_in_run_again = false;
+  bool answers = true, crash_in_run_again = false, crash_in_end_tasks = false;
   std::vector<std::string> orders;
   std::string log;
+  std::optional<Diagnosis> verdict_after_restart;  // the verdict that the feed reads again
   std::unique_ptr<RecoveryService> service;
 };
 
@@ -222,6 +227,20 @@ BOOST_DATA_TEST_CASE(a_job_that_our_order_left_held_goes_on_after_a_restart,
   const size_t given = site.orders.size();
   site.pass(30 * kNsPerSecond);
   BOOST_TEST(site.orders.size() == given);
+}
+
+// A crash between the end of the processes and the isolation: the verdict is read again, and isolates.
+BOOST_AUTO_TEST_CASE(an_isolation_that_was_not_reserved_yet_is_not_lost_with_a_crash) {
+  ControlledSite site;
+  site.crash_in_end_tasks = true;
+  const Diagnosis lost = gpu_lost("n2", site.env.wall_ns);
+  site.give(lost, false);
+  site.set(SeenJob::State::kFailed, {});
+  site.verdict_after_restart = lost;
+  site.restart(2 * kNsPerSecond);
+  site.pass(5 * kNsPerSecond);
+  BOOST_TEST(std::ranges::count(site.orders, "isolate n2") == 1);
+  BOOST_TEST(std::ranges::count(site.orders, "run_again 77") == 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_hold_of_another_actor_stays) {

@@ -88,6 +88,15 @@ BOOST_AUTO_TEST_CASE(a_requeue_is_the_next_attempt_of_the_same_job_although_its_
   BOOST_TEST(views.all.current(*views.all.known("77")).submit_ns == later);
 }
 
+BOOST_AUTO_TEST_CASE(an_attempt_that_begins_and_ends_between_two_views_is_not_missed) {
+  Views views;
+  views.see({seen_job(JobsState::kRunning)});
+  views.see({seen_job(JobsState::kFailed)});
+  const SeenJob failed = seen_job(JobsState::kFailed, 1, kSubmitted + 60 * kNsPerSecond);
+  BOOST_TEST(views.see({failed}) == (Seen{"start 1", "end STATE"}), boost::test_tools::per_element());
+  BOOST_TEST(views.see({failed}) == Seen(), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(a_used_again_id_is_another_job) {
   Views views;
   views.see({seen_job(JobsState::kRunning)});
