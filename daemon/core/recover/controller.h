@@ -115,7 +115,8 @@ struct HostSeen {
   TimeNs read_ns = kNoTime;
   TimeNs boot_ns = kNoTime;  // its last boot, as the scheduler shows it; kNoTime: unknown
 };
-// A person says that a host is mended (`culprit clear HOST`): one that we isolated is returned, without a veto.
+// A person says that a host is mended (`culprit clear HOST`): one that we isolated is returned, without a
+// veto.
 struct HostRepaired {
   std::string host;
   std::string by;

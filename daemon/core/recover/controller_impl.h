@@ -80,6 +80,7 @@ struct ControlledHost {
 struct DoubtfulHost {
   std::string job;  // key
   Case lead;
+  TimeNs until_ns = kNoTime;  // of the exclusion
 };
 
 // A return that waits for an approval.

@@ -12,6 +12,8 @@ namespace {
 
 // A host's clock may be so far behind the collector's (NTP keeps it far below).
 constexpr TimeNs kClocksDiffer = 5 * kNsPerSecond;
+// The scheduler's own time to place a job, before it gets another order.
+constexpr TimeNs kAskAgainAfter = 60 * kNsPerSecond;
 // Jobs in memory: more than a cluster runs in a day. Beyond it a new one is noted and not controlled.
 constexpr size_t kControlledJobs = 100'000;
 
@@ -152,8 +154,7 @@ void Controller::Impl::take(const JobMeans& in) {
   j->means = in;
   j->eligible_change = 0;
   const bool waits = j->state == JobState::kRestart && in.pending;
-  if (waits && now - j->since_ns >= options.bounds.restart_ns && frees_hosts(*j))
-    apply(*j, JobEvidence::kLimit);
+  if (waits && now - j->since_ns >= kAskAgainAfter && frees_hosts(*j)) apply(*j, JobEvidence::kLimit);
 }
 
 void Controller::Impl::take(const VerdictSeen& in) {

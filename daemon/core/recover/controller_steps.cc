@@ -365,6 +365,7 @@ void JobSteps::carry_out(ControlledJob& j, DoSet what, JobEvidence evidence) {
   if (what.has(Do::kCheckHosts)) check_hosts(j);
   if (what.has(Do::kExclude) || what.has(Do::kIsolateHosts)) exclude_hosts(j);
   if (what.has(Do::kIsolateHosts)) isolate_hosts(j);
+  if (what.has(Do::kExclude) || what.has(Do::kIsolateHosts)) check_doubtful(j);
   if (what.has(Do::kAskAgain)) ask_again(j);
   if (what.has(Do::kRunAgain)) {
     j.waits.clear();
@@ -560,21 +561,25 @@ void JobSteps::exclude_hosts(ControlledJob& j) {
   for (const std::string& host : of_this) leave_out(j, host);
   if (!can_spare(j, {})) {
     // Too few hosts are left: exclusions of earlier decisions end, so that the job does not wait for ever.
-    const size_t ended =
-        std::erase_if(j.excluded, [&](const auto& one) { return !of_this.contains(one.first); });
-    j.eligible_change += static_cast<int64_t>(ended);
-    if (ended > 0)
+    const int64_t change = j.eligible_change;
+    const size_t ended = std::erase_if(j.excluded, [&](const auto& one) {
+      const bool ends = !of_this.contains(one.first);
+      j.eligible_change += ends && is_in_service(one.first);
+      return ends;
+    });
+    if (j.eligible_change > change)
       note(NoteKind::kRecord, &j,
            fmt::format("too few hosts: {} of earlier decisions may run the job again",
                        counted(ended, "host")));
   }
   // A slow host is better than none.
-  for (const std::string& host : std::exchange(j.slow, {}))
-    if (!of_this.contains(host) && can_spare(j, {host})) {
-      leave_out(j, host);
+  std::erase_if(j.slow, [&](const std::string& host) {
+    if (!of_this.contains(host) && !can_spare(j, {host})) return false;
+    if (!of_this.contains(host))
       note(NoteKind::kRecord, &j, fmt::format("{} is left out: it was slow", host));
-    }
-  check_doubtful(j);
+    leave_out(j, host);
+    return true;
+  });
 }
 
 void JobSteps::leave_out(ControlledJob& j, const std::string& host) {
@@ -586,13 +591,14 @@ void JobSteps::leave_out(ControlledJob& j, const std::string& host) {
 void JobSteps::check_doubtful(ControlledJob& j) {
   const bool in_doubt = j.treatment.machine == Machine::kExclude || j.treatment.machine == Machine::kGroup;
   if (!j.lead || !in_doubt || guard.check(j.partition)) return;
-  const std::vector<std::string> isolated = isolatable(j, false);
+  std::erase_if(doubtful, [&](const auto& one) { return now >= one.second.until_ns; });
+  const TimeNs until = now + options.policy.exclude_ns;
   CheckOrder order;
   for (const std::string& host : j.treatment.hosts) {
     const bool out_already = !is_in_service(host) || !j.excluded.contains(host);
-    if (out_already || std::ranges::find(isolated, host) != isolated.end()) continue;
-    if (doubtful.size() >= kDoubtfulHosts || !doubtful.emplace(host, DoubtfulHost{j.key, *j.lead}).second)
-      continue;
+    const bool isolated = actions.find(op_of(j.decision, OrderKind::kIsolate, host)) != nullptr;
+    if (out_already || isolated || doubtful.size() >= kDoubtfulHosts) continue;
+    if (!doubtful.emplace(host, DoubtfulHost{j.key, *j.lead, until}).second) continue;
     order.hosts.push_back(host);
   }
   if (order.hosts.empty() || guard.permit() == Permit::kObserve) return;
@@ -603,9 +609,11 @@ void JobSteps::check_doubtful(ControlledJob& j) {
   out.emplace_back(std::move(order));
 }
 
-// The scheduler waits for hosts: the order is given anew, without the exclusions of earlier decisions.
+// The scheduler waits for hosts: another order follows, without the exclusions of earlier decisions.
 void JobSteps::ask_again(ControlledJob& j) {
+  const std::string approved_by = j.approved_by;
   close_decision(j, ActionState::kSuperseded, "too few hosts: exclusions of earlier decisions end");
+  j.approved_by = approved_by;
   j.decision = new_decision();
   j.open = true;
   j.decided_ns = now;
@@ -615,17 +623,21 @@ void JobSteps::ask_again(ControlledJob& j) {
        "the scheduler waits for hosts: the job runs on hosts that were left out before");
 }
 
-// Whether the order to run again, without exclusions that ended or may end, has hosts enough.
+// Whether an order without exclusions that ended, or that may end, would give the scheduler hosts enough.
 bool JobSteps::frees_hosts(const ControlledJob& j) const {
   const std::set<std::string> of_this = hosts_of_decision(j);
-  const auto stays = [&](const std::string& host) { return of_this.contains(host) || !is_in_service(host); };
-  const auto frees =
-      static_cast<int64_t>(j.ordered.size() - static_cast<size_t>(std::ranges::count_if(j.ordered, stays)));
-  if (frees == 0 || !j.means || !j.means->eligible) return frees > 0;
+  int64_t ended = 0, may_end = 0;
+  for (const std::string& host : j.ordered) {
+    if (!is_in_service(host)) continue;
+    if (!j.excluded.contains(host))
+      ++ended;
+    else if (!of_this.contains(host))
+      ++may_end;
+  }
+  if (!j.means || !j.means->eligible) return ended > 0;
   const auto needed = static_cast<int64_t>(j.means->needed != 0 ? j.means->needed : j.attempt.hosts.size());
-  int64_t excluded_now = 0;
-  for (const auto& [host, at] : j.excluded) excluded_now += !stays(host);
-  return *j.means->eligible + j.eligible_change + excluded_now >= needed;
+  const int64_t eligible = *j.means->eligible + j.eligible_change;
+  return eligible - ended < needed && eligible + may_end >= needed;
 }
 
 std::vector<std::string> JobSteps::excluded_of(const ControlledJob& j) const {

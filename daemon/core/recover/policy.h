@@ -76,9 +76,9 @@ struct Policy {
   // "third time in 7 days": a machine that comes back so often stays out until a person returns it (chosen).
   uint32_t machine_repeat = 3;
   TimeNs machine_window_ns = 7 * 24 * 3600 * kNsPerSecond;
-  // The same cause on so many hosts within 24 h is not the hosts': the larger of 3 (as core/recover/decide has
-  // it) and 1 % of the cluster, since a thousand hosts have the same fault thrice a day by chance (chosen by
-  // the sweep in docs/simulated-cluster.md).
+  // The same cause on so many hosts within 24 h is not the hosts': the larger of 3 (as core/recover/decide
+  // has it) and 1 % of the cluster, since a thousand hosts have the same fault thrice a day by chance (chosen
+  // by the sweep in docs/simulated-cluster.md).
   uint32_t cause_hosts = 3;
   double cause_share = 0.01;
   TimeNs cause_window_ns = 24 * 3600 * kNsPerSecond;

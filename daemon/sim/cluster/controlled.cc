@@ -98,6 +98,7 @@ void ControlledSupervisor::translate(const ClusterInput& input, TimeNs now,
       return;
     }
     case Kind::kChecked:
+      give_means_of_waiting(out);
       out.push_back(recover::HostChecked{names_[input.host],
                                          input.busy     ? recover::CheckAnswer::kNoAnswer
                                          : input.passed ? recover::CheckAnswer::kPassed

@@ -285,7 +285,8 @@ void ClusterWorld::take_out(uint32_t id, Out out) {
   at(now_ + exponential(random_, of_seconds(p_.repair_s)), What::kRepaired, id, host.serial);
   if (out == Out::kIsolated) {
     ++(host.innocent ? outcome_.isolated_innocent : outcome_.isolated_faulty);
-    if (host.named_by != 0 && (host.named_by & ~kUserSources) == 0) ++outcome_.isolated_by_user;
+    const bool by_user = host.named_by != 0 && (host.named_by & ~kUserSources) == 0;
+    if (by_user && !supervisor_.is_oracle()) ++outcome_.isolated_by_user;
     at(now_ + of_seconds(p_.check_s), What::kChecked, id, host.serial);
     return;
   }
