@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
+#include "cli/recover_replay.h"
 #include "cli/recovery_text.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
@@ -199,6 +200,7 @@ void add_recover(Command& app, Run& run) {
     };
   });
   add_orders(*recover, run);
+  add_recover_replay(*recover, run);
 }
 
 }  // namespace culprit::cli

@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <type_traits>
 
+#include "model/json_members.h"
 #include "model/json_text.h"
 
 namespace culprit {
+
 namespace {
 
 using Json = nlohmann::json;
@@ -18,14 +20,6 @@ constexpr std::array<std::string_view, 5> kOrderKinds = {"isolate", "return", "e
                                                          "verify"};
 constexpr std::array<std::string_view, 7> kActionStates = {"reserved",   "done",      "failed", "ambiguous",
                                                            "superseded", "abandoned", "undone"};
-
-template <class Enum>
-constexpr const auto& words() {
-  if constexpr (std::is_same_v<Enum, OrderKind>)
-    return kOrderKinds;
-  else
-    return kActionStates;
-}
 
 // The members of a row, once for writing and reading. Times are null where they are unknown.
 template <class Io, class Row>
@@ -108,118 +102,10 @@ void members(Io& io, Row& row) {
   io.member("isolations", row.isolations);
 }
 
-class Writing {
- public:
-  explicit Writing(JsonWriter& w) : w_(w) {}
-  template <class Value>
-  void member(const char* name, const Value& value) {
-    w_.field(name, value);
-  }
-  template <class Value>
-  void member(const char* name, const std::vector<Value>& values) {
-    w_.values(name, values);
-  }
-  void time(const char* name, TimeNs value) { w_.time(name, value); }
-  template <class Enum>
-  void word(const char* name, Enum value) {
-    w_.field(name, word_of(value));
-  }
-  template <class Body>
-  void object(const char* name, Body body) {
-    w_.member(name, [&] { w_.object([&] { body(*this); }); });
-  }
-
- private:
-  JsonWriter& w_;
-};
-
-class Reading {
- public:
-  explicit Reading(const Json& json) : json_(&json) {}
-  const std::string& wrong() const { return wrong_; }
-
-  void member(const char* name, std::string& out) {
-    if (const Json* value = find(name))
-      value->is_string() ? void(out = value->get<std::string>()) : bad(name);
-  }
-  void member(const char* name, bool& out) {
-    if (const Json* value = find(name)) value->is_boolean() ? void(out = value->get<bool>()) : bad(name);
-  }
-  void member(const char* name, uint32_t& out) {
-    if (const Json* value = find(name)) whole(name, *value, out);
-  }
-  void member(const char* name, double& out) {
-    const Json* value = find(name);
-    if (value && value->is_number())
-      out = value->get<double>();
-    else if (value && !value->is_null())
-      bad(name);
-  }
-  void member(const char* name, std::optional<int64_t>& out) {
-    const Json* value = find(name);
-    if (!value || value->is_null()) return;
-    int64_t number = 0;
-    whole(name, *value, number);
-    out = number;
-  }
-  void member(const char* name, std::vector<std::string>& out) {
-    each(name, [&](const Json& value) { value.is_string() ? out.push_back(value) : bad(name); });
-  }
-  void member(const char* name, std::vector<TimeNs>& out) {
-    each(name, [&](const Json& value) { whole(name, value, out.emplace_back()); });
-  }
-  void time(const char* name, TimeNs& out) {
-    const Json* value = find(name);
-    if (value && !value->is_null()) whole(name, *value, out);
-  }
-  template <class Enum>
-  void word(const char* name, Enum& out) {
-    const Json* value = find(name);
-    const auto& all = words<Enum>();
-    for (size_t n = 0; value && value->is_string() && n < all.size(); ++n)
-      if (value->get_ref<const std::string&>() == all[n]) return void(out = static_cast<Enum>(n));
-    bad(name);
-  }
-  template <class Body>
-  void object(const char* name, Body body) {
-    const Json* value = find(name);
-    if (!value || !value->is_object()) return bad(name);
-    const Json* outer = std::exchange(json_, value);
-    body(*this);
-    json_ = outer;
-  }
-
- private:
-  const Json* find(const char* name) {
-    const auto found = json_->find(name);
-    return found == json_->end() ? nullptr : &*found;
-  }
-  template <class Number>
-  void whole(const char* name, const Json& value, Number& out) {
-    if (!value.is_number_integer()) return bad(name);
-    if constexpr (std::is_unsigned_v<Number>)
-      if (!value.is_number_unsigned() || value.get<uint64_t>() > UINT32_MAX) return bad(name);
-    out = value.get<Number>();
-  }
-  template <class Body>
-  void each(const char* name, Body body) {
-    const Json* value = find(name);
-    if (value && !value->is_array()) return bad(name);
-    if (value)
-      for (const Json& one : *value) body(one);
-  }
-  void bad(const char* name) {
-    if (wrong_.empty()) wrong_ = fmt::format("'{}' is missing or invalid", name);
-  }
-
-  const Json* json_;
-  std::string wrong_;
-};
-
 template <class Row>
 void write_row(JsonWriter& w, const Row& row) {
   w.object([&] {
-    Writing writing(w);
+    JsonMembersOut writing(w);
     members(writing, row);
   });
 }
@@ -230,7 +116,7 @@ Result<Row> read_row(std::string_view text) {
   if (!json.is_object())
     return fail(ErrorCode::kInvalid, "a row of the controller's ledger is no JSON object");
   Row out;
-  Reading reading(json);
+  JsonMembersIn reading(json);
   members(reading, out);
   if (!reading.wrong().empty())
     return fail(ErrorCode::kInvalid, "a row of the controller's ledger: " + reading.wrong());
@@ -238,6 +124,9 @@ Result<Row> read_row(std::string_view text) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> word_list(OrderKind) { return kOrderKinds; }
+std::span<const std::string_view> word_list(ActionState) { return kActionStates; }
 
 std::string_view word_of(OrderKind kind) { return kOrderKinds[static_cast<size_t>(kind)]; }
 std::string_view word_of(ActionState state) { return kActionStates[static_cast<size_t>(state)]; }

@@ -2,6 +2,7 @@
 // contradicts itself, or that a newer version wrote, is an error, never an empty row. Pure; any thread.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,9 @@
 
 namespace culprit {
 
+// All words, in the order of the enum (model/json_members.h).
+std::span<const std::string_view> word_list(OrderKind);
+std::span<const std::string_view> word_list(ActionState);
 std::string_view word_of(OrderKind kind);     // "isolate", "return", "end-tasks", "run-again", "verify"
 std::string_view word_of(ActionState state);  // "reserved", "done", "failed", "ambiguous", …
 

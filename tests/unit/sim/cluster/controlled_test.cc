@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 #include <string>
 
+#include "core/recover/recording.h"
 #include "sim/cluster/study.h"
 
 namespace {
@@ -45,6 +46,17 @@ BOOST_AUTO_TEST_CASE(the_controller_loses_less_time_than_the_wait_for_the_time_o
   BOOST_TEST(run_controlled(p, control_defaults(), 1, 5).ettr() > run_waiting(p, 1, 5).ettr());
 }
 
+BOOST_AUTO_TEST_CASE(the_oracle_bounds_the_controller_and_its_time_adds_up) {
+  for (const int64_t jobs : {1, 4}) {
+    ClusterParams p = controlled_cluster();
+    p.jobs = jobs;
+    const ClusterOutcome oracle = run_oracle(p, 1, 5);
+    BOOST_TEST(oracle.time.all() == oracle.wall_ns);
+    BOOST_TEST(oracle.isolated_innocent == 0u);
+    BOOST_TEST(oracle.ettr() > run_controlled(p, control_defaults(), 1, 5).ettr());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(what_a_user_can_write_isolates_no_host) {
   ClusterParams p = controlled_cluster();
   p.incidents_per_day = 100;
@@ -59,6 +71,24 @@ BOOST_AUTO_TEST_CASE(without_corroboration_a_user_isolates_hosts) {
   ControlOptions control = control_defaults();
   control.trusts_users = true;
   BOOST_TEST(run_controlled(p, control, 1, 5).isolated_by_user > 0u);
+}
+
+BOOST_AUTO_TEST_CASE(recorded_months_replay_to_the_same_orders_and_another_policy_does_not) {
+  ControlOptions control = control_defaults();
+  recover::InputRecorder recorder;
+  std::vector<std::string> lines = {recorder.header(1, 1), recorder.start(control.controller, kNoTime)};
+  control.watch = [&](auto inputs, TimeNs now, auto orders) {
+    lines.push_back(recorder.step(inputs, now, orders));
+  };
+  run_controlled(controlled_cluster(), control, 3, 1);
+  for (const bool changed : {false, true}) {
+    recover::Replayer replayer({}, [&](recover::ControllerOptions& o) {
+      if (changed) o.policy.isolate_confidence = 0.91;
+    });
+    for (const std::string& line : lines) BOOST_TEST(replayer.line(line).has_value());
+    BOOST_TEST(replayer.result().orders > 100u);
+    BOOST_TEST((replayer.result().different > 0) == changed, replayer.result().first_difference);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(each_threshold_can_be_halved_and_doubled) {
