@@ -65,7 +65,11 @@ double share(int64_t permille) { return static_cast<double>(permille) / 1000; }
 }  // namespace
 
 RecoveryService::RecoveryService(io::Env& env, RecoveryServiceOptions options)
-    : env_(env), options_(std::move(options)), controller_(controller_options()), checks_(check_ways()) {
+    : env_(env),
+      options_(std::move(options)),
+      controller_(controller_options()),
+      log_(options_.config->state_dir + "/recover.inputs"),
+      checks_(check_ways()) {
   soon_ = env_.timer([this] { look(); });
 }
 
@@ -90,6 +94,9 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
         "the controller's ledger was damaged and is at {}: nothing is done until "
         "`culprit recover reset`",
         (*store)->moved_aside());
+  const TimeNs lost_ns = out->damage_.empty() ? kNoTime : out->wall();
+  if (lost_ns != kNoTime) out->controller_.lost_ledger(lost_ns);
+  out->log_.begin(out->controller_options(), *rows, out->wall(), lost_ns);
   std::map<std::string, std::pair<TimeNs, std::string>> newest;
   for (ActionRecord& row : rows->actions) {
     if (row.state == ActionState::kReserved) out->reserved_.push_back(row.order.op);
@@ -252,7 +259,10 @@ void RecoveryService::run() {
   if (!unwritten_.empty()) return write();
   if (inputs_.empty() || !damage_.empty()) return;
   const std::vector<recover::Input> inputs = std::exchange(inputs_, {});
-  for (recover::Order& order : controller_.step(inputs, wall())) {
+  const TimeNs now = wall();
+  std::vector<recover::Order> orders = controller_.step(inputs, now);
+  log_.step(inputs, now, orders);
+  for (recover::Order& order : orders) {
     if (auto* action = std::get_if<ActionOrder>(&order)) {
       waiting_.push_back(std::move(*action));
     } else if (auto* check = std::get_if<recover::CheckOrder>(&order)) {
@@ -311,6 +321,7 @@ void RecoveryService::write() {
   const auto rows = std::make_shared<store::RecoveryRows>(std::exchange(unwritten_, {}));
   const auto status = std::make_shared<Status>();
   writing_ = true;
+  write_log();
   ledger_->submit(
       [store = store_, rows, status] { *status = rows->empty() ? Status{} : store->apply(*rows); },
       [this, orders, rows, status] {
@@ -328,6 +339,16 @@ void RecoveryService::write() {
         for (const ActionOrder& order : *orders) carry_out(order);
         run();
       });
+}
+
+// The record of the inputs. It is for people, so its loss stops nothing.
+void RecoveryService::write_log() {
+  ledger_->submit(log_.take(), [this] {
+    const std::string trouble = log_.trouble();
+    if (!trouble.empty() && trouble != log_error_)
+      options_.log(LogLevel::kWarning, "the controller's inputs are not recorded: " + trouble);
+    log_error_ = trouble;
+  });
 }
 
 void RecoveryService::carry_out(const ActionOrder& order) {

@@ -21,6 +21,7 @@
 #include "app/daemon/alerts/run_verdict.h"
 #include "app/daemon/engine/engine_worker.h"
 #include "app/daemon/recover/host_checks.h"
+#include "app/daemon/recover/input_log.h"
 #include "app/daemon/recover/open_questions.h"
 #include "app/daemon/recover/scheduled_jobs.h"
 #include "app/daemon/recover/schedulers.h"
@@ -118,6 +119,7 @@ class RecoveryService {
   void give(recover::Input input) { inputs_.push_back(std::move(input)); }
   void run();
   void write();
+  void write_log();
   void carry_out(const ActionOrder& order);
   void end_tasks(const ActionOrder& order);
   void settle(ActionResult result);
@@ -162,6 +164,8 @@ class RecoveryService {
   TimeNs look_every_ns_ = 0;
   bool own_jobs_ = false;  // the view is the collector's own jobs
   recover::Controller controller_;
+  InputLog log_;
+  std::string log_error_;  // reported
   ScheduledJobs jobs_;
   std::map<std::string, std::string> boots_;  // boot ids of hosts whose agents are connected
   HostChecks checks_;
