@@ -3,12 +3,14 @@ built. Taints, conditions and pods of others stay as they are."""
 import contextlib
 import json
 import random
+import shutil
+import subprocess
 import threading
 import time
 from typing import Any, Dict, List
 
 from case import Context, case
-from daemon import need, wait_until
+from daemon import PassOver, need, wait_until
 from kubernetes import MERGE, STRATEGIC, ApiServer, Client, Cluster, granted, utc
 from kubernetes_stub import Refusal, Stub, merged
 from orders import act, views
@@ -489,3 +491,53 @@ def kubernetes_server_shows_a_thousand_pods(context: Context) -> str:
     need(all(len(row["jobs"]) == 50 for row in rows), f"{rows[0]}")
     return f"1,000 pods of 50 jobs in {min(row['seconds'] for row in rows):.2f} to " \
            f"{max(row['seconds'] for row in rows):.2f} s a view"
+
+
+READ_BACK = """
+import sys
+from kubernetes import client
+config = client.Configuration()
+config.host, config.ssl_ca_cert = sys.argv[1], sys.argv[2]
+config.api_key["authorization"] = "Bearer admin"
+core = client.CoreV1Api(client.ApiClient(config))
+node = core.read_node("a")
+print([f"{t.key}={t.value}:{t.effect}" for t in node.spec.taints])
+print({c.type: c.status for c in node.status.conditions}["CulpritFault"])
+print([e.reason for e in core.list_namespaced_event("default").items])
+print(client.CoordinationV1Api(core.api_client).read_namespaced_lease(
+    "culprit-controller", "culprit").spec.holder_identity)
+"""
+
+
+@case
+def kubernetes_server_is_read_back_by_other_programs(context: Context) -> str:
+    """kubectl, and the Python client where it is installed."""
+    kubectl = shutil.which("kubectl")
+    if not kubectl:
+        raise PassOver("needs kubectl")
+    server = ApiServer(context)
+    server.add_node("a")
+    act(context, "lease", server.options(holder="c1"), [{}])
+    run(context, server, order(ISOLATE, "a"))
+    url = f"https://127.0.0.1:{server.port}"
+
+    def out_of(*words: str) -> str:
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                              timeout=60)
+        need(done.returncode == 0, f"{words[:3]}: {done.stdout[-500:]}")
+        return done.stdout
+    shown = out_of(kubectl, "--server", url, "--certificate-authority", str(server.ca), "--token", "admin",
+                   "describe", "node", "a")
+    for text in (f"{KEY}=d-0001:NoSchedule", "CulpritFault", "XID79", "CulpritIsolated"):
+        need(text in shown, f"kubectl describe lacks {text}: {shown}")
+    by = "kubectl"
+    python = next((one for one in ("/usr/bin/python3", shutil.which("python3"))
+                   if one and subprocess.run([one, "-c", "import kubernetes.client"], check=False, cwd="/",
+                                             stderr=subprocess.DEVNULL).returncode == 0), None)
+    if python:
+        script = context.folder / "read_back.py"
+        script.write_text(READ_BACK)
+        need(out_of(python, str(script), url, str(server.ca)).splitlines() ==
+             [f"['{KEY}=d-0001:NoSchedule']", "True", "['CulpritIsolated']", "c1"], "the Python client")
+        by += " and the Python client"
+    return f"taint, condition, event and lease are read by {by}"

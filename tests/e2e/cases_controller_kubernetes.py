@@ -19,7 +19,7 @@ def job_runs_again_without_the_node_of_a_dead_gpu(context: Context, cluster: Clu
     before = controlled.running()
     bad = controlled.fault()
     began = time.monotonic()
-    nodes = controlled.runs_without(before)
+    nodes = controlled.runs_without(before, bad)
     seconds = time.monotonic() - began
     need(bad not in nodes, f"runs on {nodes} again: {controlled.log()}")
     need(controlled.has_taint(bad) and FOREIGN in controlled.taints(bad), f"{controlled.taints(bad)}")
@@ -51,7 +51,7 @@ def two_collectors_and_one_acts(context: Context, cluster: Cluster) -> str:
     wait_until(lambda: "is of" in second.errors.read_text(errors="replace"), 30, "the second says who acts")
     before = controlled.running()
     bad = controlled.fault()
-    nodes = controlled.runs_without(before)
+    nodes = controlled.runs_without(before, bad)
     need(bad not in nodes, f"{nodes}")
     need("no view of the scheduler" in second.errors.read_text(errors="replace"), "the second acts")
     controlled.collector.kill()
@@ -125,7 +125,7 @@ def controller_at_a_busy_kubernetes_waits_and_goes_on(context: Context) -> str:
     pods = controlled.running()
     time.sleep(5)
     bad = controlled.fault_now()
-    nodes = controlled.runs_without(pods, 120)
+    nodes = controlled.runs_without(pods, bad, 120)
     need(bad not in nodes and controlled.has_taint(bad), f"{nodes}")
     need(busy["refused"] <= 12, f"{busy} requests while it was asked to wait")
     return f"{busy['refused']} refused requests in 20 s, then {KEY} on {bad}"

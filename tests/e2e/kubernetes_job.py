@@ -236,11 +236,12 @@ token_file = "{options["token"]}"
         self.nodes[bad].say(XID)
         return bad
 
-    def runs_without(self, before: Dict[str, str], seconds: float = 90) -> List[str]:
-        """The nodes of the next attempt, once none of the pods of `before` is left."""
+    def runs_without(self, before: Dict[str, str], bad: str, seconds: float = 90) -> List[str]:
+        """The nodes of the next attempt, once none of the pods of `before` is left, and none is on `bad`. A
+        pod that was made there before the taint does not stay."""
         def runs() -> bool:
             now = self.running()
-            return len(now) == 2 and not set(now) & set(before)
+            return len(now) == 2 and not set(now) & set(before) and bad not in now.values()
         try:
             wait_until(runs, seconds, "the job runs again")
         except Broken as broken:

@@ -11,8 +11,9 @@
 //   kIsolate, kReturn: taint `culprit.dev/isolated=DECISION`, condition CulpritFault, an event.
 //   kEndTasks: deletes the pods of the job's attempt, each by its UID. For a plain Job all of them: survivors
 //   would wait at the old rendezvous. A JobSet restarts as a whole if its agents end the tasks instead.
-//   kRunAgain: checks that each excluded node is closed to the job, and waits until the pods that its
-//   controller starts run elsewhere. kVerify: reads where they run.
+//   kRunAgain: checks that each excluded node is closed to the job, deletes pods that were made there before
+//   it was, and waits until the pods that the workload's controller starts run elsewhere. kVerify: reads
+//   where they run.
 #pragma once
 
 #include <string>

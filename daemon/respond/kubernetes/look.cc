@@ -163,23 +163,24 @@ void KubernetesLook::count_attempt(Known& known, const std::vector<Pod>& pods) {
   std::optional<uint32_t> label;
   for (const Pod& pod : pods)
     if (pod.attempt) label = std::max(label.value_or(0), *pod.attempt);
-  if (label) {
-    if (*label != known.job.restarts) known.begin(*label);
-    return;
-  }
   bool any = false, any_old = false, all_later = true;
   uint32_t container_restarts = 0;
   size_t succeeded = 0;
   for (const Pod& pod : pods) {
     if (known.pods.contains(pod.uid)) succeeded += pod.phase == "Succeeded";
-    if (!pod.is_active()) continue;
+    if (!pod.is_active() || pod.attempt != label) continue;
     any = true;
     any_old = any_old || known.pods.contains(pod.uid);
     all_later = all_later && pod.created_ns > known.after_ns;
     container_restarts = std::max(container_restarts, pod.container_restarts);
   }
-  if (!any) return;
   const bool is_first = known.pods.empty();
+  if (label) {
+    // Pods that were deleted are made again in the same attempt of a JobSet.
+    if (*label != known.job.restarts || (any && !is_first && !any_old)) known.begin(*label);
+    return;
+  }
+  if (!any) return;
   const bool replaced = !is_first && !any_old && succeeded < known.pods.size();
   const bool from_ledger = is_first && known.after_ns != kNoTime;
   if (replaced || (from_ledger && all_later))

@@ -11,6 +11,8 @@
 namespace culprit::respond::kubernetes {
 namespace {
 
+constexpr int kMovesMost = 3;
+
 bool is_name(std::string_view text) {
   return is_host_name(text) && text.find("..") == text.npos;  // a DNS name as well
 }
@@ -150,13 +152,38 @@ ActionResult PodSteps::verify() {
   return all ? judge(*all) : all.error();
 }
 
+bool PodSteps::is_excluded(const Pod& pod) const {
+  return pod.is_active() && std::ranges::find(order_.excluded, pod.node) != order_.excluded.end();
+}
+
+// All of them: the others would wait for the peer that is made elsewhere.
+std::optional<ActionResult> PodSteps::move_away(const std::vector<Pod>& all) const {
+  for (const Pod& pod : all) {
+    if (!pod.is_active()) continue;
+    const ApiAnswer answer =
+        call("DELETE", fmt::format("/api/v1/namespaces/{}/pods/{}", escaped(namespace_), escaped(pod.name)),
+             delete_body(pod.uid, options_.observe));
+    const bool ended = answer.status == 200 || answer.status == 202 || answer.status == 404 ||
+                       answer.status == 409;  // 409: another pod of the name
+    if (!ended) return result(ActionState::kFailed, fmt::format("{}: {}", pod.name, message_of(answer)));
+  }
+  return std::nullopt;
+}
+
 ActionResult PodSteps::run_again() {
   if (!split_id())
     return result(ActionState::kFailed, fmt::format("{} is no NAMESPACE/NAME", one_line(order_.job.id)));
   if (auto no = check_excluded()) return *no;
   const TimeNs until = pace_.now() + options_.start_ns;
-  while (true) {
+  for (int moves = 0;;) {
     const auto all = pods();
+    // Their controller made them before the taint was there.
+    if (all && moves < kMovesMost &&
+        std::ranges::any_of(*all, [&](const Pod& p) { return is_excluded(p); })) {
+      ++moves;
+      if (auto refused = move_away(*all)) return *refused;
+      if (pace_.pause(options_.round_ns)) continue;
+    }
     ActionResult out = all ? judge(*all) : all.error();
     if (out.state == ActionState::kDone || out.state == ActionState::kSuperseded) return out;
     const bool goes_on = pace_.pause(options_.round_ns);

@@ -77,6 +77,8 @@ class PodSteps : Steps {
   tl::expected<std::vector<Pod>, ActionResult> pods();
   tl::expected<std::vector<Pod>, ActionResult> list(const std::string& selector);
   std::optional<ActionResult> check_excluded() const;
+  bool is_excluded(const Pod& pod) const;
+  std::optional<ActionResult> move_away(const std::vector<Pod>& pods) const;
   // kDone: all active pods run, away from the excluded; else why not.
   ActionResult judge(const std::vector<Pod>& pods) const;
 

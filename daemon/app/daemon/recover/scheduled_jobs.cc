@@ -133,9 +133,9 @@ void ScheduledJobs::add_job(const SeenJob& seen, const respond::SchedulerView& v
     known.started = seen.job.restarts;
     out.push_back(recover::AttemptStarted{job, seen.hosts, seen.partition, {}, {}});
   }
-  // More of its hosts are known. Slurm names all at once.
-  const bool grows = job.scheduler != "slurm" && seen.hosts.size() > known.hosts.size();
-  if (seen.state == State::kRunning && !known.ended && grows) {
+  // Pods of a running attempt begin one by one, and are replaced. Slurm names all hosts at once.
+  const bool moves = job.scheduler != "slurm" && seen.hosts != known.hosts;
+  if (seen.state == State::kRunning && !known.ended && moves) {
     known.hosts = seen.hosts;
     out.push_back(recover::AttemptStarted{job, seen.hosts, seen.partition, {}, {}});
   }
@@ -166,6 +166,10 @@ void ScheduledJobs::add_hosts(const respond::SchedulerView& view, TimeNs now, Ti
                                       host.partitions.empty() ? "" : host.partitions.front(), read_ns});
     next.emplace(host.host, host);
   }
+  // A host that was removed is isolated no more.
+  for (const auto& [name, host] : hosts_)
+    if (!host.op.empty() && !next.contains(name))
+      out.push_back(recover::HostSeen{name, false, "", "its removal from the cluster", "", read_ns});
   hosts_ = std::move(next);
 }
 

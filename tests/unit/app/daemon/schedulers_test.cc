@@ -138,4 +138,17 @@ BOOST_AUTO_TEST_CASE(another_uid_is_another_job_and_further_hosts_are_the_same_a
   BOOST_TEST(all.known("train/llama")->uid == "u2");
 }
 
+BOOST_AUTO_TEST_CASE(a_host_that_is_removed_is_isolated_no_more) {
+  ScheduledJobs all;
+  respond::SchedulerView view;
+  view.hosts = {{"n1", true, false, "00112233445566aa", "", {}}, {"n2", true, false, "", "", {}}};
+  all.update(view, {kNsPerSecond, kNsPerSecond});
+  view.hosts.clear();
+  std::vector<std::string> back;
+  for (const recover::Input& input : all.update(view, {2 * kNsPerSecond, 2 * kNsPerSecond}))
+    if (const auto* host = std::get_if<recover::HostSeen>(&input); host && !host->out)
+      back.push_back(host->host);
+  BOOST_TEST(back == std::vector<std::string>{"n1"}, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

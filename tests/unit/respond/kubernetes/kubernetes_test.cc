@@ -383,4 +383,26 @@ BOOST_AUTO_TEST_CASE(a_pod_finds_its_server_in_the_environment) {
   BOOST_TEST(!pod_access(variable));
 }
 
+BOOST_AUTO_TEST_CASE(pods_that_were_made_on_an_excluded_node_before_its_taint_are_made_again) {
+  FakeServer server;
+  server.answers["GET /api/v1/nodes/n1"] = {answer_of(200, node_json(kOurTaint))};
+  const std::string labels = R"("job-name":"llama")";
+  const auto both = [&](const std::string& names, const std::string& node) {
+    return answer_of(200, R"({"items":[)" + pod_json(names + "0", "Running", node, labels) + "," +
+                              pod_json(names + "1", "Running", "n3", labels) + "]}");
+  };
+  for (const char* label : {"job-name", "batch.kubernetes.io%2Fjob-name"})
+    server.answers[kPods + "?labelSelector=" + label] = {both("old", "n1"), both("new", "n2")};
+  server.answers[kPods] = {answer_of(200, R"({"items":[]})")};
+  server.answers["DELETE /api/v1/namespaces/train/pods/"] = {answer_of(200)};
+  ActionOrder order = order_for_pods(OrderKind::kRunAgain);
+  order.excluded = {"n1"};
+  const ActionResult result = server.carry_out(order);
+  BOOST_TEST((result.state == ActionState::kDone), result.detail);
+  const std::vector<std::string> hosts{"n2", "n3"};
+  BOOST_TEST(result.hosts == hosts, boost::test_tools::per_element());
+  BOOST_TEST(server.sent("DELETE", "/api/v1/namespaces/train/pods/old0").size() == 1U);
+  BOOST_TEST(server.sent("DELETE", "/api/v1/namespaces/train/pods/old1").size() == 1U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -159,6 +159,9 @@ BOOST_AUTO_TEST_CASE(the_attempt_of_a_jobset_is_its_label) {
   server.pods.push_back(look_pod("c", "n3"));
   server.pods.back().labels = labels(4);
   BOOST_TEST(server.job() == "Running 4 n3");
+  server.pods[2] = look_pod("d", "n4");  // deleted, and made again in the same attempt
+  server.pods[2].labels = labels(4);
+  BOOST_TEST(server.job() == "Running 4 n4");
 }
 
 BOOST_AUTO_TEST_CASE(how_pods_ended_is_how_the_job_did) {
