@@ -626,6 +626,10 @@ void Daemon::make_api() {
   parts.alerts = alerts_.get();
   parts.verdicts = verdicts_.get();
   parts.recovery = recovery_.get();
+  if (recovery_)
+    parts.repaired = [this](const std::string& host, const std::string& by) {
+      recovery_->repaired(host, by);
+    };
   parts.access = read_access();
   parts.reload = [this](std::function<void(Status)> done) { reload(std::move(done)); };
   parts.inform = [this](const std::string& what) { log_.info(what); };

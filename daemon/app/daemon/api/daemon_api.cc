@@ -557,8 +557,9 @@ void DaemonApi::clear(const std::string& host, const serve::Actor& by, Answer an
                           : fail(ErrorCode::kNotFound,
                                  fmt::format("no host {} here: nothing was ever held against it", host));
       },
-      [outcome, host, now, answer = std::move(answer)] {
+      [this, outcome, host, now, by, answer = std::move(answer)] {
         if (!*outcome) return answer(tl::unexpected(outcome->error()));
+        if (parts_.repaired) parts_.repaired(host, who(by));
         answer(dump({{"host", host}, {"cleared_ns", now}}));
       });
 }

@@ -53,6 +53,8 @@ struct AgentParts {
   AlertService* alerts = nullptr;             // null with an uplink
   VerdictFeed* verdicts = nullptr;            // null with an uplink
   const RecoveryService* recovery = nullptr;  // null without a controller
+  // A person says that a host was repaired.
+  std::function<void(const std::string& host, const std::string& by)> repaired = {};
 };
 
 class DaemonApi : public serve::ApiSource {

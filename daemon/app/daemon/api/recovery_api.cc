@@ -147,7 +147,7 @@ void write_questions(JsonWriter& w, const RecoveryService& service) {
       w.time("asked_ns", one.second.asked_ns);
       w.time("expires_ns", q.expires_ns);
       w.list("orders", q.orders, [&](const ActionOrder& order) { write_order(w, order); });
-      write_verdict(w, view ? service.verdict_of(view->job.id) : nullptr);
+      write_verdict(w, view ? service.verdicts().of(view->job.id) : nullptr);
     });
   });
   w.list("answered", service.questions().ended(), [&](const EndedQuestion& one) {
@@ -264,7 +264,7 @@ void RecoveryApi::decision(const std::string& job, Answer answer) {
         w.object([&] {
           write_job(w, view);
           w.values("explanation", service_.controller().explain(view.key));
-          write_verdict(w, service_.verdict_of(view.job.id));
+          write_verdict(w, service_.verdicts().of(view.job.id));
           w.list("actions", actions, [&](const ActionRecord* row) { write(w, *row); });
           w.list("attempts", *rows->attempts, [&](const AttemptRecord& row) { write(w, row); });
           w.list("notes", *rows->notes, [&](const store::RecoveryNote& note) { write_note(w, note); });

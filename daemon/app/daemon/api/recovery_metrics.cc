@@ -81,7 +81,7 @@ std::string recovery_job_metrics(const RecoveryService& service, size_t most,
   std::vector<Row> rows;
   std::set<std::string> ids;
   for (CostBook::JobCost& one : service.cost().newest(most)) {
-    const std::string id = to_utf8(service.name_of(one.job.id));
+    const std::string id = to_utf8(service.verdicts().name_of(one.job.id));
     if (keep(id) && ids.insert(id).second) rows.push_back({id, std::move(one)});
   }
   serve::MetricsText m;

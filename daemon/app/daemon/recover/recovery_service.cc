@@ -24,34 +24,9 @@ constexpr TimeNs kSoonest = 150 * kNsPerMs, kLatest = kNsPerSecond;
 constexpr TimeNs kFinishEvery = 5 * kNsPerSecond;
 // A requeue that slurmctld took up late. Later, the hold is another actor's.
 constexpr TimeNs kHoldWithin = 900 * kNsPerSecond;
-constexpr TimeNs kForgetVerdict = 600 * kNsPerSecond;  // of a job that the scheduler does not show
-// A slow host counts as measured twice when it is the verdict for so long.
-constexpr TimeNs kMeasuredAgain = 60 * kNsPerSecond;
-constexpr TimeNs kResetWanted = 1;    // in place of a time: the ledger was damaged
-constexpr size_t kJobsMost = 10'000;  // verdicts of jobs
-
-bool is_same_cause(const RunVerdict& a, const RunVerdict& b) {
-  if (!a.verdict || !b.verdict || a.run != b.run) return false;
-  const auto host = [](const RunVerdict& v) {
-    const auto& hosts = v.verdict->diagnosis.hosts;
-    return hosts.empty() ? std::nullopt : hosts[0].host;
-  };
-  return kind_of(a.verdict->diagnosis) == kind_of(b.verdict->diagnosis) && host(a) == host(b);
-}
-
-// Whether the controller would learn nothing from the second.
-bool are_same(const RunVerdict& a, const RunVerdict& b) {
-  const auto text = [](const Verdict& v) {
-    Verdict bare = v;
-    bare.settled = true;
-    bare.change = Change::kNew;
-    bare.replaces_id = bare.replaces_title = "";
-    return to_json(bare);
-  };
-  return a.job == b.job && a.run == b.run && a.user == b.user &&
-         a.verdict.has_value() == b.verdict.has_value() &&
-         (!a.verdict || (a.verdict->state == b.verdict->state && text(*a.verdict) == text(*b.verdict)));
-}
+constexpr TimeNs kResetWanted = 1;  // in place of a time: the ledger was damaged
+constexpr size_t kAgentsMost = 100'000;
+constexpr size_t kAnswersMost = 10'000;  // of checks, since the last beat
 
 std::set<std::string> started_in(const std::vector<recover::Input>& inputs) {
   std::set<std::string> out;
@@ -69,7 +44,8 @@ RecoveryService::RecoveryService(io::Env& env, RecoveryServiceOptions options)
       options_(std::move(options)),
       controller_(controller_options()),
       log_(options_.config->state_dir + "/recover.inputs"),
-      checks_(check_ways()) {
+      checks_(check_ways()),
+      verdicts_(verdict_parts()) {
   soon_ = env_.timer([this] { look(); });
 }
 
@@ -141,6 +117,20 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
     if (!made) return tl::unexpected(made.error());
     *executor = std::move(*made);
   }
+  return out;
+}
+
+JobVerdicts::Parts RecoveryService::verdict_parts() {
+  JobVerdicts::Parts out;
+  out.config = options_.config;
+  out.jobs = &jobs_;
+  out.controller = &controller_;
+  out.last_start = [this](const std::string& job) -> const ActionRecord* {
+    const auto op = started_.find(job);
+    return op == started_.end() ? nullptr : controller_.actions().find(op->second);
+  };
+  out.note = [this](const recover::Note& one) { note(one); };
+  out.warn = [this](const std::string& text) { options_.log(LogLevel::kWarning, text); };
   return out;
 }
 
@@ -298,7 +288,7 @@ void RecoveryService::settle_questions() {
   for (const auto& [decision, one] : questions_.open()) {
     const auto view = controller_.view(one.question.job);
     const std::string job = view ? view->job.id : "";
-    open.push_back(alert_of(one.question, verdict_of(job), name_of(job)));
+    open.push_back(alert_of(one.question, verdicts_.of(job), verdicts_.name_of(job)));
   }
   options_.questions(open, ended);
 }
@@ -385,8 +375,7 @@ void RecoveryService::settle(ActionResult result) {
 
 void RecoveryService::end_tasks(const ActionOrder& order) {
   const std::vector<std::string> hosts = jobs_.hosts_of(order.job.id);
-  const auto name = names_.find(order.job.id);
-  options_.end_tasks(hosts, {name == names_.end() ? order.job.id : name->second, order.decision, kGraceMs});
+  options_.end_tasks(hosts, {verdicts_.name_of(order.job.id), order.decision, kGraceMs});
   endings_[order.op] = {order.job.id, wall() + kTasksEndWithin};
   look_soon(0);
 }
@@ -423,8 +412,8 @@ HostChecks::Ways RecoveryService::check_ways() {
     return options_.check_host && options_.check_host(host, request);
   };
   out.boot_of = [this](const std::string& host) {
-    const auto at = boots_.find(host);
-    return at == boots_.end() ? std::string() : at->second;
+    const auto at = agents_.find(host);
+    return at == agents_.end() || !at->second.connected ? std::string() : at->second.boot;
   };
   out.job_on = [this](const std::string& host) { return jobs_.job_on(host); };
   return out;
@@ -446,18 +435,21 @@ void RecoveryService::beat_checks() {
 }
 
 void RecoveryService::see_agent(const std::string& host, const std::string& boot) {
-  if (boot.empty())
-    boots_.erase(host);
-  else
-    boots_[host] = boot;
+  if (!agents_.contains(host) && agents_.size() >= kAgentsMost) return;
+  Agent& agent = agents_[host];
+  agent.connected = !boot.empty();
+  if (boot.empty() || agent.boot == boot) return;
+  if (!agent.boot.empty()) agent.booted_ns = wall();
+  agent.boot = boot;
 }
 
 void RecoveryService::checked(const std::string& host, const peer::CheckResult& result) {
-  if (!stopped_ && check_results_.size() < kJobsMost) check_results_.emplace_back(host, result);
+  if (!stopped_ && check_results_.size() < kAnswersMost) check_results_.emplace_back(host, result);
 }
 
 Status RecoveryService::check(const std::string& host, const std::string& by) {
-  if (!boots_.contains(host))
+  const auto agent = agents_.find(host);
+  if (agent == agents_.end() || !agent->second.connected)
     return fail(ErrorCode::kNotFound, fmt::format("no agent of host {} is connected", host));
   const std::string why = fmt::format("asked for by {}", by);
   note({recover::NoteKind::kRecord, "", "", fmt::format("{} is checked, {}", host, why), {}});
@@ -525,6 +517,9 @@ void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs 
     const bool own =
         changed && changed->kind == recover::ForeignKind::kHeld && ours.contains(changed->job.id);
     if (own) continue;
+    if (auto* host = std::get_if<recover::HostSeen>(&input))
+      if (const auto agent = agents_.find(host->host); agent != agents_.end())
+        host->boot_ns = agent->second.booted_ns;
     // After a restart the verdict comes before the end that it explains: a decision knows its case again.
     const auto* end = std::get_if<recover::AttemptEnded>(&input);
     if (first && end && !started.contains(end->job.id))
@@ -532,13 +527,8 @@ void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs 
     else
       give(std::move(input));
   }
-  measure_again();
-  take_verdicts();
+  give_verdicts();
   for (recover::Input& input : ends) give(std::move(input));
-  std::erase_if(verdicts_, [&](const auto& one) {
-    return !jobs_.known(jobs_.resolve(one.first)) && wall() - one.second.at_ns > kForgetVerdict;
-  });
-  std::erase_if(names_, [&](const auto& one) { return !jobs_.known(one.first); });
   std::erase_if(started_, [&](const auto& one) { return !jobs_.known(one.first); });
   std::erase_if(starting_, [&](const auto& one) { return one.second != kNoTime && !jobs_.known(one.first); });
   check_endings();
@@ -565,7 +555,7 @@ void RecoveryService::read_progress() {
         reading_ = false;
         if (stopped_ || cannot_write() || !may_act()) return;
         for (const Progress& one : *all) {
-          const std::string id = jobs_.resolve(id_of(one.id));
+          const std::string id = jobs_.resolve(verdicts_.id_of(one.id));
           const auto known = jobs_.known(id);
           if (!known || !jobs_.is_alive(id)) continue;
           if (one.user.empty() || jobs_.owner_of(id) != respond::SeenJob::Owner::kUser ||
@@ -577,133 +567,15 @@ void RecoveryService::read_progress() {
 }
 
 void RecoveryService::on_verdicts(std::span<const RunVerdict> verdicts) {
-  for (const RunVerdict& v : verdicts) {
-    const std::string id = id_of(v.job);
-    if (!v.known || id.empty()) continue;
-    // A job that the scheduler does not show yet may appear; others are forgotten in looked().
-    if (!jobs_.known(jobs_.resolve(id)) && !verdicts_.contains(id) && verdicts_.size() >= kJobsMost) continue;
-    // Another user's data under the same name replaces nothing.
-    const auto before = verdicts_.find(id);
-    if (before != verdicts_.end() && before->second.verdict.job != v.job && !counts(v)) continue;
-    if (!v.settled && !is_final(v)) continue;
-    StoredVerdict& stored = verdicts_[id];
-    if (!is_same_cause(stored.verdict, v)) stored.since_ns = wall(), stored.measured = 1;
-    stored.taken = stored.taken && are_same(stored.verdict, v);
-    stored.verdict = v;
-    stored.at_ns = wall();
-  }
-  measure_again();
-  take_verdicts();
+  verdicts_.put(verdicts, wall());
+  give_verdicts();
   run();
 }
 
-// Whether a verdict may decide about the scheduler's job of its name: its data is the job's own user's alone,
-// or it rests on what no user can write. Anyone can name a process or a log after a job.
-bool RecoveryService::counts(const RunVerdict& v) const {
-  const std::string id = jobs_.resolve(id_of(v.job));
-  const auto user = jobs_.user_of(id);
-  if (!user) return false;
-  const auto owner = jobs_.owner_of(id);
-  if (owner == respond::SeenJob::Owner::kNamed) return true;
-  if (owner == respond::SeenJob::Owner::kUser && !v.user.empty())
-    return v.user == fmt::format("user {}", *user);
-  const auto name = names_.find(id);
-  if (!v.verdict) return name != names_.end() && name->second == v.job;  // withdraws its own
-  return v.verdict->has_proof() && recover::authors_of(v.verdict->diagnosis, {}).independent();
-}
-
-// The engine looks at a running job again and again, and withdraws what no longer holds. So a slow host that
-// is still the verdict after a while was measured more than once.
-void RecoveryService::measure_again() {
-  for (auto& [id, stored] : verdicts_)
-    if (stored.verdict.verdict && stored.verdict.verdict->diagnosis.step_share > 0 && stored.measured == 1 &&
-        wall() - stored.since_ns >= kMeasuredAgain && jobs_.is_alive(jobs_.resolve(id))) {
-      stored.measured = 2;
-      stored.taken = false;
-    }
-}
-
-// Whether waiting for the announcement cannot make the verdict better: the kernel or a plugin of one host
-// names a lost device there, with the confidence of an isolation.
-bool RecoveryService::is_final(const RunVerdict& v) const {
-  if (!v.verdict || v.verdict->state == VerdictState::kRefuted) return false;
-  const recover::Case c = recover::case_of(v.verdict->diagnosis, {});
-  return c.fault == recover::FaultClass::kDevice && c.hosts.size() == 1 && c.confirmed == c.hosts &&
-         c.authors.independent() && c.confidence >= controller_options().policy.isolate_confidence;
-}
-
-// Whether the verdict accuses only hosts that our last order left out of the job, and the job does not run on
-// them since: it is of an earlier attempt. Its lines go on arriving while the next attempt starts, and it is
-// read again after a restart of the collector.
-bool RecoveryService::is_acted_on(const ScheduledJob& job, const Diagnosis& diagnosis) const {
-  const auto op = started_.find(job.id);
-  const ActionRecord* order = op == started_.end() ? nullptr : controller_.actions().find(op->second);
-  if (order == nullptr || order->state == ActionState::kFailed) return false;
-  if (recover::key_of(order->order.job) != recover::key_of(job)) return false;
-  const std::vector<std::string> accused = recover::case_of(diagnosis, {}).hosts;
-  const std::vector<std::string> on = order->order.job.restarts == job.restarts
-                                          ? std::vector<std::string>{}  // the next attempt is not seen yet
-                                          : jobs_.hosts_of_attempt(job.id);
-  const auto has = [](const std::vector<std::string>& all, const std::string& one) {
-    return std::ranges::find(all, one) != all.end();
-  };
-  return !accused.empty() && std::ranges::all_of(accused, [&](const std::string& host) {
-    return has(order->order.excluded, host) && !has(on, host);
-  });
-}
-
-// The controller forgets it. What was done stays until a person or a node check returns the host.
-void RecoveryService::withdraw(const ScheduledJob& job, const Diagnosis& diagnosis) {
-  for (const std::string& host : recover::case_of(diagnosis, {}).hosts) {
-    const MachineRecord* machine = controller_.machines().find(host);
-    if (machine == nullptr || machine->op.empty() || machine->last_root != recover::root_of(diagnosis))
-      continue;
-    const std::string text = fmt::format(
-        "{} is isolated for a verdict that is withdrawn; `culprit recover undo "
-        "{}` returns it",
-        host, machine->op);
-    options_.log(LogLevel::kWarning, "controller: " + text);
-    note({recover::NoteKind::kRecord, recover::key_of(job), "", text, {}});
-  }
-}
-
 // Without a view that is true now, nothing is decided, and jobs go on.
-void RecoveryService::take_verdicts() {
+void RecoveryService::give_verdicts() {
   if (!look_error_.empty() || !may_act()) return;
-  for (auto& [stored_as, stored] : verdicts_) {
-    const std::string& id = jobs_.resolve(stored_as);
-    const auto job = jobs_.known(id);
-    if (stored.taken || !job || !jobs_.user_of(id)) continue;
-    stored.taken = true;
-    const RunVerdict& v = stored.verdict;
-    if (!counts(v)) {
-      note({recover::NoteKind::kRecord,
-            recover::key_of(*job),
-            "",
-            fmt::format("a verdict of {} is not used: its data may be another user's", v.job),
-            {}});
-      continue;
-    }
-    names_[id] = v.job;
-    recover::VerdictSeen seen;
-    seen.job = *job;
-    seen.alive = jobs_.is_alive(id);
-    seen.withdrawn = !v.verdict || v.verdict->state == VerdictState::kRefuted;
-    if (v.verdict) seen.diagnosis = v.verdict->diagnosis;
-    if (!v.verdict && !stored.given) continue;
-    if (!v.verdict) seen.diagnosis = *stored.given;
-    if (seen.withdrawn) withdraw(*job, seen.diagnosis);
-    if (!seen.withdrawn && is_acted_on(*job, seen.diagnosis)) continue;
-    stored.given = seen.diagnosis;
-    seen.step_share = seen.diagnosis.step_share;
-    seen.measured = stored.measured;
-    give(std::move(seen));
-  }
-}
-
-// Another user's job of the name has another id, and is no job of this scheduler's.
-std::string RecoveryService::id_of(const std::string& job) const {
-  return scheduled_id(options_.config->act.scheduler, job);
+  for (recover::VerdictSeen& seen : verdicts_.take(wall())) give(std::move(seen));
 }
 
 // The scheduler says whether it would carry it out: a right that is missing shows before it is needed.
@@ -748,19 +620,14 @@ Status RecoveryService::undo(const std::string& op, const std::string& by) {
   return {};
 }
 
+void RecoveryService::repaired(const std::string& host, const std::string& by) {
+  give(recover::HostRepaired{host, by});
+  run();
+}
+
 std::string RecoveryService::key_of_job(const std::string& job) const {
-  const auto known = jobs_.known(jobs_.resolve(id_of(job)));
+  const auto known = jobs_.known(jobs_.resolve(verdicts_.id_of(job)));
   return known ? recover::key_of(*known) : "";
-}
-
-const RunVerdict* RecoveryService::verdict_of(const std::string& job) const {
-  const auto stored = verdicts_.find(job);
-  return stored == verdicts_.end() || !stored->second.verdict.verdict ? nullptr : &stored->second.verdict;
-}
-
-std::string RecoveryService::name_of(const std::string& job) const {
-  const auto name = names_.find(job);
-  return name == names_.end() ? job : name->second;
 }
 
 std::optional<std::string> RecoveryService::trouble() const {

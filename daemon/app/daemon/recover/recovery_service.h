@@ -22,6 +22,7 @@
 #include "app/daemon/engine/engine_worker.h"
 #include "app/daemon/recover/host_checks.h"
 #include "app/daemon/recover/input_log.h"
+#include "app/daemon/recover/job_verdicts.h"
 #include "app/daemon/recover/open_questions.h"
 #include "app/daemon/recover/scheduled_jobs.h"
 #include "app/daemon/recover/schedulers.h"
@@ -74,6 +75,8 @@ class RecoveryService {
   void answer(const std::string& decision, bool approved, const std::string& by);
   void reset_breaker(const std::string& by);
   Status undo(const std::string& op, const std::string& by);
+  // A host that we took out is returned, without a veto.
+  void repaired(const std::string& host, const std::string& by);
   // An isolated host that passes is offered to be returned.
   Status check(const std::string& host, const std::string& by);
   // The agent of a host connected, with the kernel's boot id; empty: it is not connected any more.
@@ -90,10 +93,7 @@ class RecoveryService {
   const OpenQuestions& questions() const { return questions_; }
   const recover::CostBook& cost() const { return cost_; }
   const RecoveryCounts& counts() const { return counts_; }
-  // The verdict behind a job's decision, by its id at the scheduler; null: none.
-  const RunVerdict* verdict_of(const std::string& job) const;
-  // Culprit's id of a job of the scheduler.
-  std::string name_of(const std::string& job) const;
+  const JobVerdicts& verdicts() const { return verdicts_; }
   // The ledger on a reader of its own: no read delays what has to be written.
   void read(std::function<void(store::RecoveryStore&)> work, std::function<void()> done);
 
@@ -102,14 +102,6 @@ class RecoveryService {
   void query(std::function<void(store::RecoveryStore&)> work, std::function<void()> done);
 
   RecoveryService(io::Env& env, RecoveryServiceOptions options);
-  struct StoredVerdict {
-    RunVerdict verdict;
-    TimeNs at_ns = kNoTime;
-    bool taken = false;              // given to the controller, or refused
-    std::optional<Diagnosis> given;  // the last one that was given
-    TimeNs since_ns = kNoTime;       // of the first verdict with this cause
-    uint32_t measured = 1;           // as given
-  };
   struct Ending {
     std::string job;  // the scheduler's id
     TimeNs until_ns = kNoTime;
@@ -134,18 +126,12 @@ class RecoveryService {
   void looked(const Result<respond::SchedulerView>& view, TimeNs read_ns);
   void read_progress();
   void begin();
-  bool counts(const RunVerdict& v) const;
-  bool is_final(const RunVerdict& v) const;
-  bool is_acted_on(const ScheduledJob& job, const Diagnosis& diagnosis) const;
-  void take_verdicts();
-  void measure_again();
-  void withdraw(const ScheduledJob& job, const Diagnosis& diagnosis);
+  void give_verdicts();
+  JobVerdicts::Parts verdict_parts();
   const ActionRecord* own_hold(const respond::SeenJob& seen) const;
   std::set<std::string> own_holds(const respond::SchedulerView& view, TimeNs read_ns);
   bool cannot_write() const { return !damage_.empty() || !store_error_.empty(); }
   bool may_act() const { return !may_act_ || may_act_(); }
-  // The scheduler's id of the job, by culprit's; empty: it has none.
-  std::string id_of(const std::string& job) const;
   void note(const recover::Note& note);
   void settle_questions();
   void count_changes();
@@ -167,7 +153,12 @@ class RecoveryService {
   InputLog log_;
   std::string log_error_;  // reported
   ScheduledJobs jobs_;
-  std::map<std::string, std::string> boots_;  // boot ids of hosts whose agents are connected
+  struct Agent {
+    std::string boot;  // the kernel's boot id
+    bool connected = false;
+    TimeNs booted_ns = kNoTime;  // when another boot id was seen
+  };
+  std::map<std::string, Agent> agents_;  // by host, since the start
   HostChecks checks_;
   std::vector<std::pair<std::string, peer::CheckResult>> check_results_;  // by host, since the last beat
   std::vector<recover::Input> inputs_;
@@ -177,10 +168,9 @@ class RecoveryService {
   OpenQuestions questions_;
   recover::CostBook cost_;
   RecoveryCounts counts_;
-  std::map<std::string, StoredVerdict> verdicts_;  // by the scheduler's id: the latest
-  std::map<std::string, TimeNs> starting_;         // jobs that we start: kNoTime, or when that ended
-  std::map<std::string, std::string> started_;     // op of our last order to run a job again
-  std::map<std::string, std::string> names_;       // culprit's id of a job, by the scheduler's
+  JobVerdicts verdicts_;
+  std::map<std::string, TimeNs> starting_;      // jobs that we start: kNoTime, or when that ended
+  std::map<std::string, std::string> started_;  // op of our last order to run a job again
   std::optional<recover::BreakerReset> last_reset_;
   std::vector<std::string> reserved_;  // ops found reserved at the start
   std::string look_error_, store_error_, damage_;

@@ -268,6 +268,17 @@ BOOST_AUTO_TEST_CASE(a_verdict_waits_while_the_scheduler_gives_no_answer) {
   BOOST_TEST(site.orders.size() == 2u);
 }
 
+// "culprit clear HOST": the return is no undo, so the cause may isolate it again.
+BOOST_AUTO_TEST_CASE(a_host_that_a_person_repaired_is_returned_without_a_veto) {
+  ControlledSite site;
+  site.lose_gpu_of_n2();
+  site.service->repaired("n2", "ann");
+  site.pass(2 * kNsPerSecond);
+  BOOST_TEST(site.orders.back() == "return n2");
+  const std::string root = recover::root_of(gpu_lost("n2", site.env.wall_ns));
+  BOOST_TEST(!site.service->controller().guard().has_veto("n2", root, site.env.wall_ns));
+}
+
 BOOST_AUTO_TEST_CASE(a_slow_host_counts_when_it_is_still_the_verdict_after_a_minute) {
   struct Row {
     double share;
