@@ -38,6 +38,9 @@ struct ControllerOptions {
   // Of attempts (decide.h). A job on a thousand hosts meets a dozen faults a day that are not its own: 20
   // attempts a day held it for a person (chosen by the sweep in docs/simulated-cluster.md).
   Limits limits = {.retries = 3, .attempts_per_day = 200};
+  // A storm is the larger of limits.storm and one failure for so many hosts of the job (chosen by the
+  // simulation of 12,500 hosts).
+  uint32_t storm_hosts = 1000;
   Origins origins;
 };
 

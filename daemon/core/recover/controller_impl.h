@@ -117,6 +117,7 @@ struct JobSteps {
   void save_attempt(const ControlledJob& j);
   std::vector<std::string> excluded_of(const ControlledJob& j) const;
   Means means_of(const ControlledJob& j) const;
+  Limits limits_of(const ControlledJob& j) const;
   bool frees_hosts(const ControlledJob& j) const;
   bool is_in_service(const std::string& host) const;
   bool can_spare(const ControlledJob& j, const std::vector<std::string>& without) const;

@@ -222,7 +222,7 @@ void Controller::Impl::restore_wait(ControlledJob& j) {
   j.decision_attempt = a.attempt;
   j.decision_root = a.root;
   j.open = true;
-  j.next = decide(j.ledger, j.failure, means_of(j), options.limits);
+  j.next = decide(j.ledger, j.failure, means_of(j), limits_of(j));
   if (guard.permit() == Permit::kGranted) apply(j, JobEvidence::kApproved);
 }
 

@@ -155,7 +155,7 @@ void JobSteps::assess_checks(ControlledJob& j) {
   j.treatment = treat(*j.lead, {}, 0, options.policy);
   j.treatment.why = fmt::format("the node check failed on {}", shown_list(failed));
   j.failure.advice = j.treatment.restart;
-  j.next = decide(j.ledger, j.failure, means_of(j), options.limits);
+  j.next = decide(j.ledger, j.failure, means_of(j), limits_of(j));
 }
 
 Failure JobSteps::failure_of(const ControlledJob& j, bool preempted) const {
@@ -175,6 +175,14 @@ Failure JobSteps::failure_of(const ControlledJob& j, bool preempted) const {
   return f;
 }
 
+// A job on thousands of hosts meets as many failures in half an hour that are not its own.
+Limits JobSteps::limits_of(const ControlledJob& j) const {
+  Limits limits = options.limits;
+  const auto hosts_of_job = static_cast<uint32_t>(j.attempt.hosts.size());
+  limits.storm = std::max(limits.storm, hosts_of_job / std::max(uint32_t{1}, options.storm_hosts));
+  return limits;
+}
+
 Means JobSteps::means_of(const ControlledJob& j) const {
   Means out_means;
   out_means.may_requeue = true;
@@ -188,7 +196,7 @@ void JobSteps::count_failure(ControlledJob& j, bool preempted) {
   j.failure = failure_of(j, preempted);
   j.ledger.add(j.failure);
   j.counted = true;
-  j.next = decide(j.ledger, j.failure, means_of(j), options.limits);
+  j.next = decide(j.ledger, j.failure, means_of(j), limits_of(j));
 }
 
 // The decision that would follow if the attempt ended now.
@@ -197,7 +205,7 @@ Decision JobSteps::preview(const ControlledJob& j) const {
   Ledger ledger = j.ledger;
   const Failure failure = failure_of(j, false);
   ledger.add(failure);
-  return decide(ledger, failure, means_of(j), options.limits);
+  return decide(ledger, failure, means_of(j), limits_of(j));
 }
 
 // The hosts that may be isolated now. `tell`: each refusal is noted, once per decision.

@@ -173,6 +173,7 @@ void input_members(Io& io, In& in) {
   io.object("guard", [&](auto& inner) { guard_members(inner, in.guard); });
   io.object("bounds", [&](auto& inner) { bound_members(inner, in.bounds); });
   io.object("limits", [&](auto& inner) { limits_members(inner, in.limits); });
+  io.member("storm_hosts", in.storm_hosts);
   if constexpr (std::is_same_v<Io, JsonMembersIn>) in.origins.kernel_files.clear();
   io.member("kernel_files", in.origins.kernel_files);
 }

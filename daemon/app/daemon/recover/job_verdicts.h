@@ -1,6 +1,6 @@
 // The verdicts that the controller may use: the latest of each job that the scheduler shows, if the job's own
-// user or somebody else than a user wrote the evidence. Decides when a verdict is given to the controller, and
-// when it says nothing new. One thread. Borrows its parts, which outlive it.
+// user, or no user, wrote the evidence. Decides when a verdict is given to the controller, and when it says
+// nothing new. One thread. Borrows its parts, which outlive it.
 #pragma once
 
 #include <functional>
