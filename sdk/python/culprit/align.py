@@ -18,8 +18,11 @@ import sys
 from collections import Counter
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
-import torch
-from torch import nn
+try:
+    import torch
+    from torch import nn
+except ImportError as missing:
+    raise ImportError("culprit.align needs PyTorch") from missing
 
 ROUNDS = 5
 WIDTH, DEPTH, HEADS, TOKENS, BATCH, VOCABULARY = 256, 3, 4, 64, 4, 512
