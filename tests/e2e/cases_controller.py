@@ -468,7 +468,8 @@ class Rounds:
         wait_until(lambda: cluster.slurm_shows(job)[0] in ("CANCELLED", ""), 60, "the job is cancelled")
         slurm.processes[0].kill()
         slurm.processes[0].wait()
-        lines = [f"FirstJobId={job}" if line.startswith("FirstJobId=") else line
+        # Slurm begins with the id behind it.
+        lines = [f"FirstJobId={int(job) - 1}" if line.startswith("FirstJobId=") else line
                  for line in conf.read_text().splitlines()]
         conf.write_text("\n".join(lines) + "\n")
         slurm.processes[0] = slurm.start("slurmctld", "-D", "-f", str(conf), "-c")

@@ -374,6 +374,9 @@ void RecoveryService::settle(ActionResult result) {
 // ---- the end of a job's processes: agents end them, the scheduler's view shows it
 
 void RecoveryService::end_tasks(const ActionOrder& order) {
+  // Repeated after a restart, when the attempt has ended meanwhile: agents would meet the next one.
+  if (jobs_.known(order.job.id) && !jobs_.is_alive(order.job.id))
+    return settle({order.op, ActionState::kDone, "its processes have ended", {}, wall(), {}});
   const std::vector<std::string> hosts = jobs_.hosts_of(order.job.id);
   options_.end_tasks(hosts, {verdicts_.name_of(order.job.id), order.decision, kGraceMs});
   endings_[order.op] = {order.job.id, wall() + kTasksEndWithin};

@@ -199,6 +199,20 @@ BOOST_AUTO_TEST_CASE(later_lines_of_an_attempt_do_not_stop_the_next_one) {
   BOOST_TEST(!site.orders.empty());
 }
 
+BOOST_AUTO_TEST_CASE(processes_that_ended_while_the_collector_was_away_are_not_ended_again) {
+  ControlledSite site;
+  site.give(gpu_lost("n2", site.env.wall_ns), false);
+  BOOST_TEST(site.orders == (Orders{"end n1", "end n2"}), boost::test_tools::per_element());
+  site.set(SeenJob::State::kFailed, {});
+  site.restart(kNsPerSecond);
+  site.give(gpu_lost("n2", site.env.wall_ns), true);
+  site.pass(3 * kNsPerSecond);
+  BOOST_TEST(std::ranges::count_if(site.orders, [](const auto& one) { return one.starts_with("end "); }) ==
+             0);
+  for (const ActionRecord* action : site.service->controller().actions().all())
+    if (action->order.kind == OrderKind::kEndTasks) BOOST_TEST((action->state == ActionState::kDone));
+}
+
 BOOST_AUTO_TEST_CASE(a_verdict_that_is_withdrawn_after_the_isolation_says_how_to_return_the_host) {
   ControlledSite site;
   site.lose_gpu_of_n2();
