@@ -94,15 +94,22 @@ uint64_t fatal_errors(const std::string& device) {
   return at == std::string::npos ? 0 : std::strtoull(text->c_str() + at + kTotal.size(), nullptr, 10);
 }
 
-// What is wrong with the device; empty: nothing.
-std::string trouble_of(const std::string& device, Kind kind) {
-  if (is_absent(device)) return "does not answer on the bus";
+// What is wrong with the device, or may be.
+struct Trouble {
+  Answer answer = Answer::kPassed;
+  std::string text = {};
+};
+Trouble trouble_of(const std::string& device, Kind kind) {
+  if (is_absent(device)) return {Answer::kFailed, "does not answer on the bus"};
   if (const uint64_t errors = fatal_errors(device); errors > 0)
-    return fmt::format("had {} of PCIe since boot", counted(errors, "fatal error"));
-  if (const std::string width = shortfall(device, kWidth); !width.empty()) return "has " + width;
+    return {Answer::kFailed, fmt::format("had {} of PCIe since boot", counted(errors, "fatal error"))};
+  // The chips allow more; whether the slot is wired for it is not known here.
+  if (const std::string width = shortfall(device, kWidth); !width.empty())
+    return {Answer::kNoAnswer, "has " + width};
   // An idle accelerator lowers the speed of its link.
   if (kind == Kind::kAccelerator) return {};
-  if (const std::string speed = shortfall(device, kSpeed); !speed.empty()) return "has " + speed;
+  if (const std::string speed = shortfall(device, kSpeed); !speed.empty())
+    return {Answer::kNoAnswer, "has " + speed};
   return {};
 }
 
@@ -116,11 +123,12 @@ Part check_pcie(const std::string& sys) {
     const Kind kind = kind_at(device);
     if (kind == Kind::kOther) continue;
     ++seen;
-    const std::string trouble = trouble_of(device, kind);
-    if (trouble.empty() || troubled++ > 0) continue;
-    out.answer = Answer::kFailed;
+    const Trouble trouble = trouble_of(device, kind);
+    const bool worse = trouble.answer == Answer::kFailed && out.answer != Answer::kFailed;
+    if (trouble.answer == Answer::kPassed || (troubled++ > 0 && !worse)) continue;
+    out.answer = trouble.answer;
     out.text = fmt::format("{} {} {}", kNames[static_cast<size_t>(kind)],
-                           fs::path(device).filename().string(), trouble);
+                           fs::path(device).filename().string(), trouble.text);
   }
   if (troubled > 1) out.text += fmt::format(", and {} more", troubled - 1);
   if (out.answer == Answer::kPassed)

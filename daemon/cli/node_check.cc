@@ -130,6 +130,8 @@ std::string checked_text(const NodeCheckOptions& o, const app::LoadedConfig* loa
 int node_check(NodeCheckOptions& o) {
   std::optional<app::LoadedConfig> loaded;
   TimeNs within = kQuickWithin;
+  if (o.full && !o.host.empty())
+    return report_error("node-check: --full tests this host; without --host"), kUnable;
   if (o.full) {
     loaded = app::load_config(o.config);
     if (!loaded->errors.empty()) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "base/text.h"
@@ -43,6 +44,9 @@ bool read_line(std::istream& in, std::string& line, bool& whole) {
 }
 
 Status replay_file(const std::string& path, recover::Replayer& replayer, uintmax_t& left) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    return fail(ErrorCode::kInvalid, path + ": is a folder; name its recover.inputs");
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(ErrorCode::kNotFound, path + " cannot be read");
   std::string line;

@@ -134,14 +134,12 @@ void JobSteps::assess(ControlledJob& j) {
       if (j.slow.size() < kSlowHosts) j.slow.insert(host);
 }
 
-// Hosts that failed their check, or gave no answer although most others did, are at fault.
+// Hosts that failed their check are at fault. No answer is unknown: another job, or any process of a user,
+// may be in its way.
 void JobSteps::assess_checks(ControlledJob& j) {
-  size_t answered = 0;
   std::vector<std::string> failed;
-  for (const auto& [host, answer] : j.checks) answered += answer != CheckAnswer::kNoAnswer;
-  const bool peers = answered >= 2 && answered * 2 > j.checks.size();
   for (const auto& [host, answer] : j.checks)
-    if (answer == CheckAnswer::kFailed || (answer == CheckAnswer::kNoAnswer && peers)) failed.push_back(host);
+    if (answer == CheckAnswer::kFailed) failed.push_back(host);
   j.treatment.check_first = false;
   if (failed.empty()) return note(NoteKind::kRecord, &j, "no node check failed");
   Case c = j.lead.value_or(Case{});
@@ -253,6 +251,7 @@ Facts JobSteps::facts_of(ControlledJob& j) {
     f.frees = f.pending && frees_hosts(j);
   }
   f.waiting = j.wait_until_ns != kNoTime && now < j.wait_until_ns;
+  f.shows_progress = j.best.has_value();
   f.alive = j.alive;
   f.runs = j.runs;
   f.patient = j.pending_since_ns == kNoTime || now - j.pending_since_ns < options.bounds.pending_ns;

@@ -302,6 +302,9 @@ class Move {
         return {kRun, Do::kGood, "the new attempt makes progress"};
       case JobEvidence::kLimit:
         if (!f_.alive && !f_.runs) return ended("the new attempt is not there");
+        // A job whose logs show no iteration is not a job that stands still.
+        if (!f_.shows_progress)
+          return {kRun, Do::kAbandon | Do::kNote, "it runs, and shows no progress at all"};
         return end_it(kRun, "no progress since the start");
       case JobEvidence::kSuspects:
         return stay(Do::kRemember, "suspects without a verdict");

@@ -72,6 +72,7 @@ struct Facts {
   bool waiting = false;               // place: the time to wait is not over
   bool alive = false;                 // processes of the attempt exist
   bool runs = false;                  // the scheduler reports the job as running
+  bool shows_progress = true;         // the job has reported an iteration once
   bool pending = false;               // the scheduler waits for resources
   bool patient = true;                // the limit on waiting for resources is not reached
   bool frees = false;                 // an end of earlier exclusions gives it the hosts that it waits for

@@ -432,7 +432,8 @@ bool is_of_kernel_or_plugin(const Evidence& e, const Origins& origins, const Aut
 }
 
 // A kernel and a plugin speak for their own host alone; the other authors name the hosts.
-std::vector<std::string> confirmed_hosts(const Diagnosis& d, const Origins& origins, const Case& c) {
+std::vector<std::string> confirmed_hosts(const Diagnosis& d, const Origins& origins, const Case& c,
+                                         const Authors& known_elsewhere) {
   const Authors& by = c.authors;
   if (by.scheduler || by.peers >= 2) return c.hosts;
   std::vector<std::string> out;
@@ -440,7 +441,7 @@ std::vector<std::string> confirmed_hosts(const Diagnosis& d, const Origins& orig
   for (const Evidence& e : d.evidence)
     if (!e.uid && e.host && names(c.hosts, *e.host) && is_of_kernel_or_plugin(e, origins, by))
       add_name(out, *e.host);
-  return out.empty() ? c.hosts : out;  // the caller knows the kernel's word
+  return out.empty() && known_elsewhere.independent() ? c.hosts : out;
 }
 
 }  // namespace
@@ -451,7 +452,7 @@ Case case_of(const Diagnosis& d, const Origins& origins, const Authors& known_el
   out.devices = accused_devices(d);
   out.fault = class_of(d, out.hosts.size());
   out.authors = authors_of(d, origins, known_elsewhere);
-  out.confirmed = confirmed_hosts(d, origins, out);
+  out.confirmed = confirmed_hosts(d, origins, out, known_elsewhere);
   out.root = root_of(d);
   out.code = code_of(d);
   out.title = d.title;

@@ -235,6 +235,7 @@ inline Diagnosis without_texts(const Diagnosis& d) {
     Evidence& added = out.evidence.emplace_back();
     added.host = e.host;
     added.file = e.file;
+    added.line = e.line;
     added.time_ns = e.time_ns;
     added.uid = e.uid;
   }

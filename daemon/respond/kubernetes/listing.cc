@@ -16,7 +16,10 @@ tl::expected<void, ListFailure> list_objects(const ApiCall& call, const ListRequ
   std::string next;
   ListFailure failure;
   size_t count = 0;
+  // A server that gives empty pages for ever is not followed.
+  size_t pages = kListTries * (request.most / static_cast<size_t>(request.page) + 2);
   for (int tries = 0; tries < kListTries;) {
+    if (pages-- == 0) return tl::unexpected(ListFailure{"the list does not end", {}, false});
     ApiRequest sent;
     sent.method = "GET";
     sent.path = fmt::format("{}{}limit={}{}{}", request.path, joint, request.page,

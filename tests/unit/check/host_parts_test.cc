@@ -132,7 +132,9 @@ BOOST_AUTO_TEST_CASE(links_of_a_narrow_slot_pass) {
 BOOST_AUTO_TEST_CASE(devices_at_fault_are_named) {
   const struct {
     const char *file, *text, *says;
-  } rows[] = {{"current_link_width", "4\n", "accelerator 0000:01:00.0 has 4 of 16 lanes"},
+    Answer answer = Answer::kFailed;
+  } rows[] = {// The slot may be wired so.
+              {"current_link_width", "4\n", "accelerator 0000:01:00.0 has 4 of 16 lanes", Answer::kNoAnswer},
               {"config", "\xff\xff\xff\xff", "accelerator 0000:01:00.0 does not answer on the bus"},
               {"aer_dev_fatal", "DLP 0\nTOTAL_ERR_FATAL 3\n",
                "accelerator 0000:01:00.0 had 3 fatal errors of PCIe since boot"}};
@@ -140,7 +142,7 @@ BOOST_AUTO_TEST_CASE(devices_at_fault_are_named) {
     Sys sys;
     sys.put(row.file, row.text);
     const Part part = check_pcie(sys.root());
-    BOOST_TEST((part.answer == Answer::kFailed));
+    BOOST_TEST((part.answer == row.answer));
     BOOST_TEST(part.text == row.says);
   }
   Sys network;

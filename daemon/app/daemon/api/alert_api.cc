@@ -169,7 +169,8 @@ void DaemonApi::handle_alert(const serve::AlertOrder& order, const serve::Actor&
                               to_terminal(done->fault.job)));
   const bool of_hosts = done->fault.category == "hardware" || done->fault.category == "platform";
   if (order.what == What::kRepaired && of_hosts)
-    for (const std::string& host : done->fault.hosts) clear(host, by, [](const Result<std::string>&) {});
+    for (const std::string& host : done->fault.hosts)
+      hold_nothing(host, by, [](const Result<std::string>&) {});
   answer(shown);
 }
 

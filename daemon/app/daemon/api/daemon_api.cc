@@ -543,8 +543,16 @@ void DaemonApi::judge(const serve::Judgement& judgement, const serve::Actor& by,
       });
 }
 
-// Rejects an unknown host name: a typing error would leave the intended host suspected.
+// The controller returns a host that it took out.
 void DaemonApi::clear(const std::string& host, const serve::Actor& by, Answer answer) {
+  hold_nothing(host, by, [this, host, by, answer = std::move(answer)](Result<std::string> done) {
+    if (done && parts_.repaired) parts_.repaired(host, who(by));
+    answer(std::move(done));
+  });
+}
+
+// Rejects an unknown host name: a typing error would leave the intended host suspected.
+void DaemonApi::hold_nothing(const std::string& host, const serve::Actor& by, Answer answer) {
   const auto known = std::make_shared<bool>(host == parts_.config->host.name);
   const auto outcome = std::make_shared<Status>();
   const TimeNs now = env_.now(io::Clock::kWall);
@@ -557,9 +565,8 @@ void DaemonApi::clear(const std::string& host, const serve::Actor& by, Answer an
                           : fail(ErrorCode::kNotFound,
                                  fmt::format("no host {} here: nothing was ever held against it", host));
       },
-      [this, outcome, host, now, by, answer = std::move(answer)] {
+      [outcome, host, now, answer = std::move(answer)] {
         if (!*outcome) return answer(tl::unexpected(outcome->error()));
-        if (parts_.repaired) parts_.repaired(host, who(by));
         answer(dump({{"host", host}, {"cleared_ns", now}}));
       });
 }

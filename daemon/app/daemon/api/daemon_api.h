@@ -91,6 +91,7 @@ class DaemonApi : public serve::ApiSource {
   void judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) override;
   void make_rule(const serve::RuleRequest& request, const serve::Actor& by, Answer answer) override;
   void clear(const std::string& host, const serve::Actor& by, Answer answer) override;
+  void hold_nothing(const std::string& host, const serve::Actor& by, Answer answer);
   void capture(const std::string& job, uint32_t rounds, const serve::Actor& by, Answer answer) override;
   void forget_taught(const std::string& job, const serve::Actor& by, Answer answer) override;
   void alerts(const serve::AlertQuery& query, Answer answer) override;

@@ -46,12 +46,9 @@ void JobVerdicts::put(std::span<const RunVerdict> verdicts, TimeNs now) {
     if (!v.known || id.empty()) continue;
     // A job that the scheduler does not show yet may appear; others are forgotten in take().
     const bool shown = parts_.jobs->known(parts_.jobs->resolve(id)).has_value();
-    if (!shown && !verdicts_.contains(id) && verdicts_.size() >= kVerdictsMost) continue;
-    // Another user's data under the same name replaces nothing.
-    const auto before = verdicts_.find(id);
-    if (before != verdicts_.end() && before->second.verdict.job != v.job && !counts(v)) continue;
+    if (!shown && !verdicts_.contains(v.job) && verdicts_.size() >= kVerdictsMost) continue;
     if (!v.settled && !is_final(v)) continue;
-    Stored& stored = verdicts_[id];
+    Stored& stored = verdicts_[v.job];  // another user's job of the name has an entry of its own
     if (!is_same_cause(stored.verdict, v)) stored.since_ns = now, stored.measured = 1;
     stored.taken = stored.taken && are_same(stored.verdict, v);
     stored.verdict = v;
@@ -77,9 +74,9 @@ bool JobVerdicts::counts(const RunVerdict& v) const {
 // The engine looks at a running job again and again, and withdraws what no longer holds. So a slow host that
 // is still the verdict after a while was measured more than once.
 void JobVerdicts::measure_again(TimeNs now) {
-  for (auto& [id, stored] : verdicts_)
+  for (auto& [job, stored] : verdicts_)
     if (stored.verdict.verdict && stored.verdict.verdict->diagnosis.step_share > 0 && stored.measured == 1 &&
-        now - stored.since_ns >= kMeasuredAgain && parts_.jobs->is_alive(parts_.jobs->resolve(id))) {
+        now - stored.since_ns >= kMeasuredAgain && parts_.jobs->is_alive(parts_.jobs->resolve(id_of(job)))) {
       stored.measured = 2;
       stored.taken = false;
     }
@@ -149,7 +146,7 @@ std::vector<recover::VerdictSeen> JobVerdicts::take(TimeNs now) {
   measure_again(now);
   std::vector<recover::VerdictSeen> out;
   for (auto& [name, stored] : verdicts_) {
-    const std::string& id = parts_.jobs->resolve(name);
+    const std::string id = parts_.jobs->resolve(id_of(name));
     const auto job = parts_.jobs->known(id);
     if (stored.taken || !job || !parts_.jobs->user_of(id)) continue;
     stored.taken = true;
@@ -171,7 +168,8 @@ std::vector<recover::VerdictSeen> JobVerdicts::take(TimeNs now) {
 
 void JobVerdicts::forget(TimeNs now) {
   std::erase_if(verdicts_, [&](const auto& one) {
-    return !parts_.jobs->known(parts_.jobs->resolve(one.first)) && now - one.second.at_ns > kForgetVerdict;
+    return !parts_.jobs->known(parts_.jobs->resolve(id_of(one.first))) &&
+           now - one.second.at_ns > kForgetVerdict;
   });
   std::erase_if(names_, [&](const auto& one) { return !parts_.jobs->known(one.first); });
 }
@@ -182,9 +180,8 @@ std::string JobVerdicts::id_of(const std::string& job) const {
 }
 
 const RunVerdict* JobVerdicts::of(const std::string& job) const {
-  for (const auto& [name, stored] : verdicts_)
-    if (parts_.jobs->resolve(name) == job && stored.verdict.verdict) return &stored.verdict;
-  return nullptr;
+  const auto stored = verdicts_.find(name_of(job));
+  return stored == verdicts_.end() || !stored->second.verdict.verdict ? nullptr : &stored->second.verdict;
 }
 
 std::string JobVerdicts::name_of(const std::string& job) const {

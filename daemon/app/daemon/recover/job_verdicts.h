@@ -59,7 +59,7 @@ class JobVerdicts {
   void forget(TimeNs now);
 
   Parts parts_;
-  std::map<std::string, Stored> verdicts_;    // by the name of the job at the scheduler: the latest
+  std::map<std::string, Stored> verdicts_;    // by culprit's id of the job: the latest
   std::map<std::string, std::string> names_;  // culprit's id of a job, by the scheduler's
 };
 

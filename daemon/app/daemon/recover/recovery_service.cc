@@ -70,6 +70,16 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
         "the controller's ledger was damaged and is at {}: nothing is done until "
         "`culprit recover reset`",
         (*store)->moved_aside());
+  // It outlives a restart, until a person's reset.
+  if (rows->reset_ns == kResetWanted && out->damage_.empty())
+    out->damage_ =
+        "the controller's ledger was damaged before: nothing is done until `culprit recover reset`";
+  if (!out->damage_.empty()) {
+    store::RecoveryRows wanted;
+    wanted.reset_ns = kResetWanted;
+    wanted.reset_by = "a damaged ledger";
+    if (const Status noted = (*store)->apply(wanted); !noted) return tl::unexpected(noted.error());
+  }
   const TimeNs lost_ns = out->damage_.empty() ? kNoTime : out->wall();
   if (lost_ns != kNoTime) out->controller_.lost_ledger(lost_ns);
   out->log_.begin(out->controller_options(), *rows, out->wall(), lost_ns);
@@ -238,7 +248,8 @@ void RecoveryService::beat() {
   }
   check_endings();
   beat_checks();
-  if (controller_.next_ns() != kNoTime && controller_.next_ns() <= now) give(recover::Tick{});
+  const TimeNs due = controller_.next_ns();
+  if (due != kNoTime && due <= now && inputs_.empty()) give(recover::Tick{});
   run();
 }
 
@@ -322,7 +333,11 @@ void RecoveryService::write() {
             options_.log(LogLevel::kError, "recover.db: " + status->error().text);
           store_error_ = status->error().text;
           waiting_ = std::move(*orders);
-          unwritten_ = std::move(*rows);
+          // A person's word may have come meanwhile.
+          store::RecoveryRows later = std::exchange(unwritten_, std::move(*rows));
+          std::ranges::move(later.notes, std::back_inserter(unwritten_.notes));
+          if (later.reset_ns != kNoTime)
+            unwritten_.reset_ns = later.reset_ns, unwritten_.reset_by = std::move(later.reset_by);
           return;
         }
         store_error_.clear();
@@ -561,9 +576,12 @@ void RecoveryService::read_progress() {
           const std::string id = jobs_.resolve(verdicts_.id_of(one.id));
           const auto known = jobs_.known(id);
           if (!known || !jobs_.is_alive(id)) continue;
-          if (one.user.empty() || jobs_.owner_of(id) != respond::SeenJob::Owner::kUser ||
-              one.user == fmt::format("user {}", jobs_.user_of(id).value_or(0)))
-            give(recover::ProgressSeen{*known, one.iteration, false});
+          const auto owner = jobs_.owner_of(id);
+          const bool own =
+              owner == respond::SeenJob::Owner::kUser
+                  ? one.user.empty() || one.user == fmt::format("user {}", jobs_.user_of(id).value_or(0))
+                  : owner == respond::SeenJob::Owner::kNamed || verdicts_.name_of(id) == one.id;
+          if (own) give(recover::ProgressSeen{*known, one.iteration, false});
         }
         run();
       });
