@@ -170,7 +170,7 @@ void DaemonApi::handle_alert(const serve::AlertOrder& order, const serve::Actor&
   const bool of_hosts = done->fault.category == "hardware" || done->fault.category == "platform";
   if (order.what == What::kRepaired && of_hosts)
     for (const std::string& host : done->fault.hosts)
-      hold_nothing(host, by, [](const Result<std::string>&) {});
+      hold_nothing(parts_, env_.now(io::Clock::kWall), host, by, [](const Result<std::string>&) {});
   answer(shown);
 }
 

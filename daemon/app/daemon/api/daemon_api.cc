@@ -545,18 +545,18 @@ void DaemonApi::judge(const serve::Judgement& judgement, const serve::Actor& by,
 
 // The controller returns a host that it took out.
 void DaemonApi::clear(const std::string& host, const serve::Actor& by, Answer answer) {
-  hold_nothing(host, by, [this, host, by, answer = std::move(answer)](Result<std::string> done) {
-    if (done && parts_.repaired) parts_.repaired(host, who(by));
-    answer(std::move(done));
-  });
+  hold_nothing(parts_, env_.now(io::Clock::kWall), host, by,
+               [this, host, by, answer = std::move(answer)](Result<std::string> done) {
+                 if (done && parts_.repaired) parts_.repaired(host, who(by));
+                 answer(std::move(done));
+               });
 }
 
-// Rejects an unknown host name: a typing error would leave the intended host suspected.
-void DaemonApi::hold_nothing(const std::string& host, const serve::Actor& by, Answer answer) {
-  const auto known = std::make_shared<bool>(host == parts_.config->host.name);
+void hold_nothing(const AgentParts& parts, TimeNs now, const std::string& host, const serve::Actor& by,
+                  serve::ApiSource::Answer answer) {
+  const auto known = std::make_shared<bool>(host == parts.config->host.name);
   const auto outcome = std::make_shared<Status>();
-  const TimeNs now = env_.now(io::Clock::kWall);
-  parts_.recorder->query(
+  parts.recorder->query(
       [known, outcome, host, now, by](store::Spool&, records::Records& index) {
         if (const auto cleared = index.cleared()) *known = *known || cleared->contains(host);
         const auto names = [&](const Verdict& v) { return names_host(v.diagnosis, host); };

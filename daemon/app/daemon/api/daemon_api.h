@@ -91,7 +91,6 @@ class DaemonApi : public serve::ApiSource {
   void judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) override;
   void make_rule(const serve::RuleRequest& request, const serve::Actor& by, Answer answer) override;
   void clear(const std::string& host, const serve::Actor& by, Answer answer) override;
-  void hold_nothing(const std::string& host, const serve::Actor& by, Answer answer);
   void capture(const std::string& job, uint32_t rounds, const serve::Actor& by, Answer answer) override;
   void forget_taught(const std::string& job, const serve::Actor& by, Answer answer) override;
   void alerts(const serve::AlertQuery& query, Answer answer) override;
@@ -142,5 +141,10 @@ nlohmann::json alert_status(const AlertService& alerts);
 Result<std::unique_ptr<serve::EvidenceReader>> read_evidence(io::Env& env, store::EvidenceReader reader,
                                                              store::EvidenceRange range,
                                                              std::shared_ptr<void> share);
+
+// Nothing that was known until now counts against the host. Rejects an unknown host name: a typing error
+// would leave the intended host suspected.
+void hold_nothing(const AgentParts& parts, TimeNs now, const std::string& host, const serve::Actor& by,
+                  serve::ApiSource::Answer answer);
 
 }  // namespace culprit::app

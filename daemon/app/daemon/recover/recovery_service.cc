@@ -35,6 +35,19 @@ std::set<std::string> started_in(const std::vector<recover::Input>& inputs) {
   return out;
 }
 
+// Why nothing may be done; empty: the ledger is whole. It outlives a restart, until a person's reset.
+Result<std::string> damage_of(store::RecoveryStore& store, const store::RecoveryRows& rows) {
+  const std::string& aside = store.moved_aside();
+  if (aside.empty() && rows.reset_ns != kResetWanted) return std::string();
+  store::RecoveryRows wanted;
+  wanted.reset_ns = kResetWanted;
+  wanted.reset_by = "a damaged ledger";
+  if (const Status noted = store.apply(wanted); !noted) return tl::unexpected(noted.error());
+  const std::string where = aside.empty() ? "at an earlier start" : "and is at " + aside;
+  return fmt::format("the controller's ledger was damaged {}: nothing is done until `culprit recover reset`",
+                     where);
+}
+
 double share(int64_t permille) { return static_cast<double>(permille) / 1000; }
 
 }  // namespace
@@ -65,21 +78,9 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
   SchedulerParts parts = options.scheduler ? options.scheduler() : scheduler_parts(*options.config);
   if (!parts.sound) return tl::unexpected(parts.sound.error());
   std::unique_ptr<RecoveryService> out(new RecoveryService(env, std::move(options)));
-  if (!(*store)->moved_aside().empty())
-    out->damage_ = fmt::format(
-        "the controller's ledger was damaged and is at {}: nothing is done until "
-        "`culprit recover reset`",
-        (*store)->moved_aside());
-  // It outlives a restart, until a person's reset.
-  if (rows->reset_ns == kResetWanted && out->damage_.empty())
-    out->damage_ =
-        "the controller's ledger was damaged before: nothing is done until `culprit recover reset`";
-  if (!out->damage_.empty()) {
-    store::RecoveryRows wanted;
-    wanted.reset_ns = kResetWanted;
-    wanted.reset_by = "a damaged ledger";
-    if (const Status noted = (*store)->apply(wanted); !noted) return tl::unexpected(noted.error());
-  }
+  auto damage = damage_of(**store, *rows);
+  if (!damage) return tl::unexpected(damage.error());
+  out->damage_ = std::move(*damage);
   const TimeNs lost_ns = out->damage_.empty() ? kNoTime : out->wall();
   if (lost_ns != kNoTime) out->controller_.lost_ledger(lost_ns);
   out->log_.begin(out->controller_options(), *rows, out->wall(), lost_ns);
