@@ -79,9 +79,14 @@ std::string machines_text(const Json& json, const Zone& zone, TimeNs now) {
 }
 
 std::string cost_text(const Json& json) {
-  std::string out = fmt::format("{} jobs, {} attempts, {} failures; {:.1f} % effective training time\n",
-                                text_field(json, "jobs"), text_field(json, "attempts"),
-                                text_field(json, "failures"), 100 * number_of(json, "ettr"));
+  const auto count = [&](const char* name) { return static_cast<uint64_t>(number_of(json, name)); };
+  // Nothing was measured yet: that is no share of 0 %.
+  const std::string share = number_of(json, "wall_s") > 0 ? fmt::format("{:.1f} % effective training time",
+                                                                        100 * number_of(json, "ettr"))
+                                                          : "no effective training time measured yet";
+  std::string out =
+      fmt::format("{}, {}, {}; {}\n", counted(count("jobs"), "job"), counted(count("attempts"), "attempt"),
+                  counted(count("failures"), "failure"), share);
   std::vector<std::vector<std::string>> rows{{"LOST BY", "TIME"}};
   for (const Json& one : objects_of(json, "lost"))
     rows.push_back({lost_cause(one), seconds_text(one, "seconds")});
