@@ -96,14 +96,19 @@ bool owner_lives(std::string_view mark) {
   return start_of(pid) == parts[1];
 }
 
+// Reaps zombies as the parent of the run's processes: no other process does once the run has ended, where
+// process 1 does not.
+void reap() {
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+  }
+}
+
 // Waits until no marked process is left, or the time is over.
 std::vector<MarkedProcess> wait_for(std::string_view mark, TimeNs within) {
   const TimeNs until = steady_now() + within;
   for (;;) {
-    // Reaps zombies as the parent of the run's processes: a zombie has ended.
-    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
     std::vector<MarkedProcess> left = marked_processes(mark);
+    reap();  // after the look, which takes a process that just became a zombie for ended
     if (left.empty() || steady_now() >= until) return left;
     std::this_thread::sleep_for(kLeftoverLookEvery);
   }
@@ -167,6 +172,7 @@ std::vector<MarkedProcess> marked_processes(std::string_view mark) {
 std::vector<MarkedProcess> end_marked(std::string_view mark, TimeNs patience, TimeNs kill_within,
                                       size_t& ended) {
   std::vector<MarkedProcess> left = marked_processes(mark);
+  reap();
   ended = left.size();
   if (left.empty()) return left;
   for (const MarkedProcess& one : left) ::kill(one.pid, SIGTERM);
