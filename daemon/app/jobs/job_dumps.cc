@@ -33,13 +33,8 @@ JobDumps::~JobDumps() {
   for (auto& [id, file] : files_) close(file);
 }
 
-uint64_t JobDumps::bytes() const {
-  uint64_t out = 0;
-  for (const auto& [stream, file] : files_) out += file.text.packed_bytes();
-  return out;
-}
-
 void JobDumps::close(File& file) {
+  held_ -= file.text.packed_bytes();
   all_.held -= file.text.packed_bytes();
   file.text = {};
   file.over = true;
@@ -85,9 +80,10 @@ void JobDumps::append(File& file, const std::string& bytes) {
     return discard(file, "it is larger than what is read of a dump");
   if (all_.held + bytes.size() > limits::kLiveDumpsPacked)
     return discard(file, "it and other dumps that are being written take too much memory");
-  all_.held -= file.text.packed_bytes();
+  const uint64_t before = file.text.packed_bytes();
   file.text.append(bytes);
-  all_.held += file.text.packed_bytes();
+  held_ += file.text.packed_bytes() - before;
+  all_.held += file.text.packed_bytes() - before;
   // Tries again only at twice the size, so that failed attempts cost at most as much as a successful one.
   if (may_be_whole(file.text) && file.text.size() >= 2 * file.tried) try_to_read(file);
 }

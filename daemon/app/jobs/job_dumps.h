@@ -53,7 +53,7 @@ class JobDumps {
   // Whether bytes of the stream are buffered.
   bool pending(StreamId stream) const;
   // Buffered bytes of this job, compressed.
-  uint64_t bytes() const;
+  uint64_t bytes() const { return held_; }
 
   // Complete dumps since the last call.
   std::vector<FlightDump> take_whole() { return std::exchange(whole_, {}); }
@@ -76,6 +76,7 @@ class JobDumps {
 
   DumpReading& all_;
   std::map<StreamId, File> files_;
+  uint64_t held_ = 0;
   std::vector<FlightDump> whole_;
   std::vector<Problem> problems_;
 };

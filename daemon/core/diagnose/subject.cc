@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@ constexpr size_t kSubjects = 2;     // holes shown after a title
 constexpr size_t kShortQuote = 20;  // minimum bytes of a useful quote
 constexpr size_t kBefore = 24;      // bytes of a quote before the rule's match
 constexpr uint32_t kListedRanks = 4096;
+constexpr size_t kCompiled = 64;  // wordings; some 10 KB each
 
 // Holes without a meaning outside the line.
 constexpr std::array<std::string_view, 12> kSilent = {"pid",  "n",    "seq",    "times", "count", "iteration",
@@ -72,10 +74,17 @@ std::string_view trimmed(std::string_view text) {
   }
 }
 
+// The wording as a regular expression. A storm has many lines of one rule: the last ones stay compiled.
+const re2::RE2& compiled(const std::string& regex) {
+  thread_local std::map<std::string, re2::RE2> recent;
+  if (recent.size() >= kCompiled && !recent.contains(regex)) recent.clear();
+  return recent.try_emplace(regex, regex, rules::regex_options()).first->second;
+}
+
 // Position of the rule's first wording in the text; 0: none occurs.
 size_t start_of_match(const rules::Rule& rule, std::string_view text) {
   for (const rules::Pattern& pattern : rule.any) {
-    const re2::RE2 regex(pattern.regex, rules::regex_options());
+    const re2::RE2& regex = compiled(pattern.regex);
     re2::StringPiece match;
     const re2::StringPiece piece(text.data(), text.size());
     if (regex.ok() && regex.Match(piece, 0, text.size(), re2::RE2::UNANCHORED, &match, 1))

@@ -208,7 +208,7 @@ void FolderScan::list(TailFolder& folder) {
   if (!folder.ended.empty())
     if (const auto all = tail_.lister.names(folder, 0)) forget_ended(folder, *all);
 
-  std::set<std::string> fresh;
+  FreshNames fresh;
   std::vector<const Entry*> unknown;
   for (const Entry& entry : entries) {
     if (entry.type == Entry::Type::kFolder) {
@@ -218,7 +218,7 @@ void FolderScan::list(TailFolder& folder) {
       continue;
     }
     if (!tail_.glob.takes(folder.state, entry.name) || is_known(folder, entry)) continue;
-    fresh.insert(entry.name);
+    fresh.add(entry.name);
     unknown.push_back(&entry);
   }
   std::erase_if(folder.ignored, [&](const auto& item) {
@@ -231,11 +231,17 @@ void FolderScan::list(TailFolder& folder) {
   const auto derived = [&](const Entry* entry) {
     const auto forms = rotated_forms(entry->name);
     return std::any_of(forms.begin(), forms.end(),
-                       [&](const RotatedName& form) { return fresh.contains(form.base); });
+                       [&](const RotatedName& form) { return fresh.all.contains(form.base); });
   };
   std::stable_partition(unknown.begin(), unknown.end(), [&](const Entry* entry) { return !derived(entry); });
   for (const Entry* entry : unknown) consider(folder, *entry, fresh);
   late_.find(folder, entries);
+}
+
+void FolderScan::FreshNames::add(const std::string& name) {
+  all.insert(name);
+  if (compression_of_name(name) != Compression::kNone) return;
+  for (const RotatedName& form : rotated_forms(name)) rotated[form.base].insert(name);
 }
 
 // Checks a source whose file was replaced, so that its generations are known before new names are judged.
@@ -280,7 +286,7 @@ bool FolderScan::is_torn(TailFolder& folder, const std::string& name, uint64_t l
   return std::exchange(folder.differing[name], now) != now;
 }
 
-void FolderScan::consider(TailFolder& folder, const Entry& entry, const std::set<std::string>& fresh) {
+void FolderScan::consider(TailFolder& folder, const Entry& entry, const FreshNames& fresh) {
   const std::string name = join_below(folder.name, entry.name);
   const auto ignore = [&] { folder.ignored[entry.name] = {.inode = entry.inode}; };
   if (entry.type != Entry::Type::kFile) {
@@ -324,7 +330,7 @@ void FolderScan::consider(TailFolder& folder, const Entry& entry, const std::set
   if (grown) folder.ignored.erase(seen);
   // A rotated name of a log that was followed before belongs to that log.
   const auto followed = [&](const TailSource* base) {
-    return !fresh.contains(base->name.substr(folder.name.empty() ? 0 : folder.name.size() + 1));
+    return !fresh.all.contains(base->name.substr(folder.name.empty() ? 0 : folder.name.size() + 1));
   };
   if (!grown && std::any_of(bases.begin(), bases.end(), followed)) {
     folder.ignored[entry.name] = {entry.inode, at.size, tail_.time.mono};
@@ -353,12 +359,13 @@ void FolderScan::consider(TailFolder& folder, const Entry& entry, const std::set
 // Parts rotated before the daemon first saw the log are the beginning of the log, if the glob matches them. A
 // file that was still written after the log began is no rotated part of it, whatever its name.
 std::vector<Sibling> FolderScan::older_when_first_seen(TailFolder& folder, const std::string& name,
-                                                       const std::set<std::string>& fresh) {
+                                                       const FreshNames& fresh) {
   std::vector<Sibling> older;
   const TimeNs born = tail_.root.born_ns(name);
   const std::string base = folder.name.empty() ? name : name.substr(folder.name.size() + 1);
-  for (const std::string& other : fresh) {
-    if (born == kNoTime || compression_of_name(other) != Compression::kNone) continue;
+  const auto rotated = fresh.rotated.find(base);
+  const bool none = born == kNoTime || rotated == fresh.rotated.end();
+  for (const std::string& other : none ? std::set<std::string>() : rotated->second) {
     for (const RotatedName& form : rotated_forms(other)) {
       if (form.base != base) continue;
       Sibling sibling;

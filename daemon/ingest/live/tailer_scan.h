@@ -31,6 +31,13 @@ class FolderScan {
   TimeNs next_time(TimeNs latest) const;
 
  private:
+  // The names of a folder that no source has yet, and which of them are rotated names of a base.
+  struct FreshNames {
+    std::set<std::string> all;
+    std::map<std::string, std::set<std::string>> rotated;  // by base; plain ones
+    void add(const std::string& name);
+  };
+
   TailFolder& folder(const std::string& name, WatchGlob::State state);
   TailFolder* folder_of_path(const std::string& path);
   void visit(TailFolder& folder);
@@ -43,10 +50,10 @@ class FolderScan {
   bool has_grown(TailFolder& folder, const std::string& name);
   void look_again(TailFolder& folder, const std::string& name);
   static bool is_torn(TailFolder& folder, const std::string& name, uint64_t listed, uint64_t found);
-  void consider(TailFolder& folder, const Entry& entry, const std::set<std::string>& fresh);
+  void consider(TailFolder& folder, const Entry& entry, const FreshNames& fresh);
   void create(TailFolder& folder, const std::string& name, uint32_t uid, const std::vector<Sibling>& older);
   std::vector<Sibling> older_when_first_seen(TailFolder& folder, const std::string& name,
-                                             const std::set<std::string>& fresh);
+                                             const FreshNames& fresh);
   void add_unstored(TailFolder& folder, const std::string& name, std::vector<Sibling>& older);
   std::vector<Sibling> rotated_parts(TailFolder& folder, const std::string& name);
 
