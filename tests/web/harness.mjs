@@ -33,6 +33,9 @@ export function sorted(list) {
 
 export const middle = (list) => sorted(list)[list.length >> 1];
 
+// What the quarter took that other work disturbed least: that work only adds time.
+export const undisturbed = (list) => sorted(list)[list.length >> 2];
+
 // On a machine with more work than processors the processor's time is what can be promised.
 export function within(wall, cpu, limit) {
   return wall <= limit || (os.loadavg()[0] > os.cpus().length && cpu <= limit);
