@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,7 +57,9 @@ struct SchedulerView {
   std::vector<SeenHost> hosts;
   // When the reading of the hosts began, if it was before that of the view.
   TimeNs hosts_read_ns = kNoTime;
-  bool hosts_known = true;  // false: there is no list of hosts, and any may run any job
+  std::optional<uint32_t> spares = {};  // nodes of the pool; nothing: there is none
+  std::string spares_note = {};         // what changed in it, or its trouble; empty: nothing
+  bool hosts_known = true;              // false: there is no list of hosts, and any may run any job
 };
 
 }  // namespace culprit::respond

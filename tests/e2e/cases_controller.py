@@ -248,6 +248,38 @@ def controller_runs_a_job_again_without_the_node_of_a_dead_gpu(context: Context)
 
 
 @case
+def controller_hands_a_spare_node_over_and_fills_the_pool_again(context: Context) -> str:
+    """Of 4 nodes one is a spare, and jobs have the others: a job whose node fails gets the spare."""
+    cluster = Controlled(context, act='spares = 1\nspares_partition = "train"\n')
+
+    def pool() -> str:
+        done = subprocess.run(["scontrol", "-o", "show", "reservation", "culprit-spare"], check=False,
+                              env=cluster.slurm.env, stdout=subprocess.PIPE, text=True)
+        return done.stdout.partition(" Nodes=")[2].split(" ")[0]
+    wait_until(pool, 120, f"a pool: {cluster.log()}")
+    spare = pool()
+    job = cluster.submit()
+    wait_until(lambda: len(cluster.begun(0)) == 2, 60, f"the job runs: {cluster.log()}")
+    other = cluster.jobs.run("sbatch", "--parsable", "--exclusive", "-o", "/dev/null", "--wrap",
+                             "sleep 600").strip()
+    wait_until(lambda: cluster.slurm_shows(other)[0] == "RUNNING", 60, "another job has the third node")
+    need(spare not in cluster.slurm_shows(job) + cluster.slurm_shows(other), "a job has the spare")
+    began = time.time()
+    bad = cluster.fault()
+    nodes = cluster.runs_again(job)
+    seconds = time.time() - began
+    need(spare in nodes and bad not in nodes, f"{nodes}, {bad} is at fault, {spare} is the spare")
+    wait_until(lambda: any("1 node of culprit-spare handed over" in row["detail"]
+                           for row in cluster.decision(job)["actions"]), 30, f"{cluster.decision(job)}")
+    need(not pool(), f"the pool is empty: {pool()}")
+    cluster.jobs.run("scancel", other)
+    wait_until(pool, 150, f"the pool is filled again: {cluster.log()}")
+    need(pool() not in nodes + [bad], f"{pool()} is a spare")
+    cluster.finish(job)
+    return f"runs again {seconds:.1f} s after the fault, with the spare; {pool()} is the next spare"
+
+
+@case
 def controller_leaves_a_foreign_drain_as_it_is(context: Context) -> str:
     cluster = Controlled(context)
     job = cluster.submit()

@@ -213,6 +213,8 @@ std::vector<std::string> without_effect(const Config& config) {
     out.emplace_back("act.mode: has no effect without act.scheduler");
   if (act.mode != ActMode::kObserve && !act.isolate && !act.restart)
     out.emplace_back("act.mode: has no effect while act.isolate and act.restart are off");
+  if (act.spares > 0 && (act.scheduler != Scheduler::kSlurm || !act.restart))
+    out.emplace_back("act.spares: has an effect with act.scheduler slurm and act.restart alone");
   if (act.give_back && !act.check)
     out.emplace_back("act.return: has no effect while act.check is off: a return follows a passed check");
   return out;

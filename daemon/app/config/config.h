@@ -181,6 +181,8 @@ struct Config {
     bool check = false, give_back = false;  // stages: checks of hosts, and the return after a passed one
     std::vector<std::string> partitions;    // where the stages are on; empty: everywhere
     std::string slurm_conf;                 // empty: Slurm's own
+    int64_t spares = 0;                     // nodes that Slurm reserves as spares
+    std::string spares_partition;           // empty: Slurm's default
     struct Kubernetes {
       std::string server, token_file, ca_file;           // server empty: those of the pod
       std::string space;                                 // namespace of jobs; empty: all

@@ -235,6 +235,11 @@ const Option kOptions[] = {
      "[\"canary\"]", "Slurm's partitions, or namespaces, where these stages are on. Empty: everywhere."},
     {"act.slurm_conf", TEXT(act.slurm_conf, check_absolute_path, kPath), false, "\"/etc/slurm/slurm.conf\"",
      "Slurm's configuration, for scontrol and squeue. Default: Slurm's own."},
+    {"act.spares", IntegerType{OF(int64_t, act.spares), 0, 1000}, true, nullptr,
+     "Slurm: idle nodes that the reservation culprit-spare holds back. A job that runs again and lacks nodes "
+     "gets them; the pool is filled again. 0: none."},
+    {"act.spares_partition", TEXT(act.spares_partition, check_receiver_name, "name"), false, "\"train\"",
+     "The partition of these nodes. Default: Slurm's default partition."},
     {"act.kubernetes.server", TEXT(act.kubernetes.server, check_url, "http or https address"), false,
      "\"https://10.0.0.1:6443\"", "The API server. Default: that of the pod in which the daemon runs."},
     {"act.kubernetes.token_file", TEXT(act.kubernetes.token_file, check_absolute_path, kPath), false,

@@ -142,6 +142,19 @@ SlurmResult<JobState> parse_job(std::string_view text, std::string_view id) {
   return out;
 }
 
+SlurmResult<uint32_t> parse_reservation(std::string_view text, std::string_view name) {
+  const std::string_view line = trim(text.substr(0, text.find('\n')));
+  uint32_t nodes = 0;
+  if (!line.starts_with("ReservationName=") || value_of(line, "ReservationName=") != name ||
+      !parse_number(value_of(line, " NodeCnt="), nodes))
+    return malformed(fmt::format("reservation {}", name), line);
+  const std::vector<std::string_view> flags = split(value_of(line, " Flags="), ',');
+  if (std::ranges::find(flags, "REPLACE_DOWN") == flags.end())
+    return slurm_failure(SlurmError::Kind::kRefused,
+                         fmt::format("reservation {} is another's: it is not REPLACE_DOWN", name));
+  return nodes;
+}
+
 SlurmResult<std::string> Commands::output(const std::string& path, std::vector<std::string> words,
                                           bool urgent) const {
   io::ProgramRun run;
@@ -200,6 +213,13 @@ SlurmResult<std::vector<std::string>> Commands::expand(const std::string& host_l
     out.emplace_back(line);
   }
   return out;
+}
+
+SlurmResult<uint32_t> Commands::reservation(const std::string& name) const {
+  const auto text = output(options_.scontrol, {"-o", "show", "reservation", name});
+  if (!text && text.error().kind == SlurmError::Kind::kNotFound) return 0u;
+  if (!text) return tl::unexpected(text.error());
+  return parse_reservation(*text, name);
 }
 
 SlurmResult<std::string> Commands::job_lines() const {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "respond/executor.h"
 
 namespace culprit::respond::slurm {
+
+class SparePool;
 
 struct SlurmError {
   enum class Kind : uint8_t {
@@ -52,6 +55,8 @@ constexpr std::string_view kRequeuedHeld = "job requeued in held state";
 // Parse one line of `scontrol -o show node` and of kJobFormat.
 SlurmResult<NodeState> parse_node(std::string_view text, std::string_view name);
 SlurmResult<JobState> parse_job(std::string_view text, std::string_view id);
+// Nodes in a line of `scontrol -o show reservation`.
+SlurmResult<uint32_t> parse_reservation(std::string_view text, std::string_view name);
 
 // Runs a program; tests have their own.
 using ProgramRunner = std::function<io::ProgramEnd(const io::ProgramRun&)>;
@@ -69,7 +74,9 @@ struct SlurmOptions {
   TimeNs settle_ns = 2 * kNsPerSecond;
   // An order waits so long for slurmctld to answer (it restarts, or fails over), and asks each away_round_ns.
   TimeNs away_ns = 300 * kNsPerSecond, away_round_ns = kNsPerSecond;
-  bool observe = false;  // read and check alone; the result says what would be done
+  std::shared_ptr<SparePool> spares = {};    // null: jobs that run again wait for idle nodes
+  TimeNs next_spares_ns = 5 * kNsPerSecond;  // a job that still waits gets the next one
+  bool observe = false;                      // read and check alone; the result says what would be done
   ProgramRunner run = io::run_program;
 };
 
@@ -83,6 +90,9 @@ class Commands {
   // ExcNodeList of the job, a host list; empty: none.
   SlurmResult<std::string> excluded(const std::string& id) const;
   SlurmResult<std::vector<std::string>> expand(const std::string& host_list) const;
+  // Nodes of a reservation; 0: there is none. kRefused if it does not replace nodes that are down: it is no
+  // pool of ours.
+  SlurmResult<uint32_t> reservation(const std::string& name) const;
   // All jobs and all nodes, a line each: see SlurmLook.
   SlurmResult<std::string> job_lines() const;
   SlurmResult<std::string> node_lines() const;

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "respond/order.h"
+#include "respond/slurm/spare_pool.h"
 #include "respond/slurm/steps.h"
 
 namespace culprit::respond::slurm {
@@ -156,6 +157,38 @@ ActionResult JobSteps::running(const JobState& job) {
   return out;
 }
 
+uint32_t JobSteps::lost_nodes(const JobState& job) const {
+  const auto hosts = commands_.expand(job.nodes);
+  if (!hosts || hosts->empty()) return 1;
+  const auto is_excluded = [&](const std::string& host) {
+    return std::ranges::find(order_.excluded, host) != order_.excluded.end();
+  };
+  return std::max<uint32_t>(1, static_cast<uint32_t>(std::ranges::count_if(*hosts, is_excluded)));
+}
+
+// "Priority": another job would get the node.
+bool JobSteps::get_spares(const JobState& job) {
+  const bool first = job.reason == "Resources" || job.reason.starts_with("ReqNodeNotAvail");
+  if (!options_.spares || !first || order_.excluded.empty()) return false;
+  const TimeNs now = pace_.now();
+  if (spares_ns_ != kNoTime && now - spares_ns_ < options_.next_spares_ns) return false;
+  const uint32_t most = static_cast<uint32_t>(order_.excluded.size());
+  const uint32_t nodes = spares_ns_ == kNoTime ? lost_ : 1;
+  if (spares_ >= most) return false;
+  spares_ns_ = now;
+  const auto got = options_.spares->hand_over(commands_, std::min(nodes, most - spares_), now);
+  if (got) spares_ += *got;
+  return got && *got > 0;
+}
+
+ActionResult JobSteps::with_spares(ActionResult out) const {
+  if (spares_ > 0)
+    out.detail =
+        one_line(fmt::format("{}; {} of {} handed over", out.detail,
+                             spares_ == 1 ? "1 node" : fmt::format("{} nodes", spares_), SparePool::kName));
+  return out;
+}
+
 // The job is released as soon as its nodes are excluded, also while tasks of the last attempt end: if this
 // process ends now, Slurm starts it two minutes later, as ordered.
 ActionResult JobSteps::release_and_start() {
@@ -179,8 +212,9 @@ ActionResult JobSteps::release_and_start() {
       return result(ActionState::kSuperseded, another_job(*now));
     if (now && now->state == "CANCELLED") return result(ActionState::kSuperseded, describe_job(*now));
     ends = now && now->state == "COMPLETING";
-    if (now && !ends && !is_pending(*now)) return running(*now);
+    if (now && !ends && !is_pending(*now)) return with_spares(running(*now));
     if (now && !ends && !std::exchange(pending, true)) until = pace_.now() + options_.start_ns;
+    if (now && !ends && get_spares(*now)) until = pace_.now() + options_.start_ns;
     release = now && now->reason == kRequeuedHeld;  // never a hold by a person
     goes_on = pace_.pause(options_.round_ns);
     if (!now) until = std::min(latest, until + (pace_.now() - asked_ns));
@@ -189,7 +223,7 @@ ActionResult JobSteps::release_and_start() {
   if (is_held(*now) && !goes_on) return give_up(ActionState::kAmbiguous, "the daemon stops");
   ActionResult out = result(is_held(*now) ? ActionState::kAmbiguous : ActionState::kDone, describe_job(*now));
   out.job = now->job;
-  return out;
+  return with_spares(std::move(out));
 }
 
 ActionResult JobSteps::run_again() {
@@ -205,6 +239,7 @@ ActionResult JobSteps::run_again() {
     return result(ActionState::kDone, one_line(fmt::format("observe: would run job {} again without {}",
                                                            now->job.id, fmt::join(order_.excluded, ", "))));
   held_ = !half_done || now->reason == kRequeuedHeld;
+  if (options_.spares && !half_done) lost_ = lost_nodes(*now);
   if (auto no = requeue(half_done)) return *no;
   if (auto no = exclude()) return *no;
   return release_and_start();

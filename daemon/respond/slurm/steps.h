@@ -76,10 +76,17 @@ class JobSteps : Steps {
   std::optional<ActionResult> exclude();
   ActionResult release_and_start();
   ActionResult running(const JobState& job);
+  // Nodes that the job had and must not have again.
+  uint32_t lost_nodes(const JobState& job) const;
+  // Hands over spares while the job is the first of those that wait for nodes. True: it did now.
+  bool get_spares(const JobState& job);
+  ActionResult with_spares(ActionResult out) const;
   // Nothing stays held for ever: releases the job and reports why it is not as ordered.
   ActionResult give_up(ActionState state, std::string why);
 
-  bool held_ = true;  // by our requeue, and not released yet
+  bool held_ = true;                // by our requeue, and not released yet
+  uint32_t lost_ = 1, spares_ = 0;  // nodes; spares: handed over
+  TimeNs spares_ns_ = kNoTime;      // when last
 };
 
 }  // namespace culprit::respond::slurm

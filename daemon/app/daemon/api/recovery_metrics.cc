@@ -29,6 +29,8 @@ void about_state(serve::MetricsText& m, const RecoveryService& service, TimeNs n
   m.gauge("culprit_recovery_breaker_open", "1 while a limit on isolations is reached, else 0.")
       .value(guard.breaker(now) ? 1 : 0);
   m.gauge("culprit_recovery_hosts_isolated", "Hosts that the controller took out.").value(guard.at_once());
+  if (const auto& spares = service.counts().spares)
+    m.gauge("culprit_recovery_spares", "Hosts in the scheduler's pool of spares.").value(*spares);
   m.gauge("culprit_recovery_open_questions", "Questions that wait for a person.")
       .value(amount(service.questions().open().size()));
   std::map<std::string_view, uint64_t> states;

@@ -119,8 +119,8 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
   out->look_every_ns_ = parts.look_every_ns;
   out->own_jobs_ = parts.own_jobs;
   out->may_act_ = std::move(parts.may_act);
-  out->set_mode_ = std::move(parts.set_mode);
-  if (out->set_mode_) out->set_mode_(out->options_.config->act.mode);
+  out->reload_scheduler_ = std::move(parts.reload);
+  if (out->reload_scheduler_) out->reload_scheduler_(out->options_.config->act);
   for (auto [executor, backend] :
        {std::pair{&out->executor_, &parts.backend}, std::pair{&out->rehearsal_, &parts.rehearsal}}) {
     if (!*backend) continue;
@@ -225,7 +225,7 @@ std::set<std::string> RecoveryService::own_holds(const respond::SchedulerView& v
 }
 
 void RecoveryService::reload() {
-  if (set_mode_) set_mode_(options_.config->act.mode);
+  if (reload_scheduler_) reload_scheduler_(options_.config->act);
   give(controller_options());
   run();
 }
@@ -520,6 +520,8 @@ void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs 
     return;
   }
   look_error_.clear();
+  counts_.spares = view->spares;
+  if (!view->spares_note.empty()) note({recover::NoteKind::kRecord, "", "", view->spares_note, {}});
   if (cannot_write()) return;  // what changes is seen again afterwards
   const auto excluded = [this](const ScheduledJob& job) {
     const auto seen = controller_.view(recover::key_of(job));

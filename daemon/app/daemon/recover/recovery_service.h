@@ -55,6 +55,7 @@ struct RecoveryCounts {
   std::map<std::string, uint64_t> notes;                          // by kind
   std::map<alert::End, uint64_t> questions;                       // by end
   std::map<std::pair<OrderKind, ActionState>, uint64_t> actions;  // that reached this state
+  std::optional<uint32_t> spares;  // hosts in the scheduler's pool now; nothing: there is none
 };
 
 class RecoveryService {
@@ -146,7 +147,7 @@ class RecoveryService {
   std::unique_ptr<respond::Executor> rehearsal_;  // null: observe mode asks nothing
   std::function<Result<respond::SchedulerView>()> look_;
   std::function<bool()> may_act_;
-  std::function<void(ActMode)> set_mode_;
+  std::function<void(const Config::Act&)> reload_scheduler_;
   TimeNs look_every_ns_ = 0;
   bool own_jobs_ = false;  // the view is the collector's own jobs
   recover::Controller controller_;

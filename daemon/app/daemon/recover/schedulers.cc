@@ -18,6 +18,7 @@
 #include "respond/order.h"
 #include "respond/slurm/backend.h"
 #include "respond/slurm/look.h"
+#include "respond/slurm/spare_pool.h"
 
 namespace culprit::app {
 namespace {
@@ -42,13 +43,26 @@ SchedulerParts slurm_parts(const Config& config) {
   SchedulerParts out;
   respond::slurm::SlurmOptions options;
   options.conf = config.act.slurm_conf;
+  const auto pool = std::make_shared<respond::slurm::SparePool>(config.act.spares_partition, steady_now());
+  options.spares = pool;
   out.backend = std::make_unique<respond::slurm::SlurmBackend>(options);
   struct Look {
     explicit Look(const respond::slurm::SlurmOptions& o) : slurm(o, pace) {}
     LookPace pace;
     respond::slurm::SlurmLook slurm;
   };
-  out.look = [look = std::make_shared<Look>(options)] { return look->slurm.look(); };
+  out.look = [look = std::make_shared<Look>(options), options, pool] {
+    auto view = look->slurm.look();
+    if (!view) return view;
+    const respond::slurm::Commands commands(options, look->pace);
+    view->spares_note = pool->fill(commands, steady_now()).value_or("");
+    view->spares = pool->nodes();
+    return view;
+  };
+  out.reload = [pool](const Config::Act& act) {
+    const bool used = act.mode == ActMode::kAct && act.restart;
+    pool->want(used ? static_cast<uint32_t>(act.spares) : 0);
+  };
   return out;
 }
 
@@ -136,7 +150,7 @@ SchedulerParts kubernetes_parts(const Config& config) {
   out.load = [view](const AttemptRecord& row) { view->look.load(row); };
   if (lease) {
     out.may_act = [lease] { return lease->permits(steady_now()); };
-    out.set_mode = [lease](ActMode mode) { lease->set_mode(mode); };
+    out.reload = [lease](const Config::Act& act) { lease->set_mode(act.mode); };
   }
   out.backend = std::make_unique<LeasedBackend>(options, lease);
   options.observe = true;

@@ -24,8 +24,8 @@ struct SchedulerParts {
   std::function<void(const AttemptRecord& row)> load = {};
   // Whether this collector may act now; any thread. Empty: it may. Else look() says why not.
   std::function<bool()> may_act = {};
-  // The mode, at the start and after each reload; any thread. May be empty.
-  std::function<void(ActMode mode)> set_mode = {};
+  // At the start and after each reload; any thread. May be empty.
+  std::function<void(const Config::Act& act)> reload = {};
   // In observe mode: asks the scheduler for the same and stores nothing. Null: the scheduler cannot.
   std::unique_ptr<respond::Backend> rehearsal = nullptr;
   Status sound = {};  // an error: the configuration selects what cannot work

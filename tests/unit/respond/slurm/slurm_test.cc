@@ -7,6 +7,7 @@
 #include "../fake_pace.h"
 #include "respond/order.h"
 #include "respond/slurm/backend.h"
+#include "respond/slurm/spare_pool.h"
 
 using namespace culprit;
 using namespace culprit::respond;
@@ -40,10 +41,15 @@ struct FakeSlurm {
   std::map<std::string, std::deque<io::ProgramEnd>> answers;
   std::vector<std::string> writes;
   FakePace pace;
+  std::shared_ptr<SparePool> spares;
 
   ActionResult carry_out(const ActionOrder& order, bool observe = false) {
+    return SlurmBackend(options(observe)).carry_out(order, pace);
+  }
+  SlurmOptions options(bool observe = false) {
     SlurmOptions options;
     options.observe = observe;
+    options.spares = spares;
     options.run = [this](const io::ProgramRun& run) {
       std::string line;
       for (const std::string& word : run.words) line += (line.empty() ? "" : " ") + word;
@@ -58,8 +64,57 @@ struct FakeSlurm {
         }
       return answered("");
     };
-    return SlurmBackend(options).carry_out(order, pace);
+    return options;
   }
+};
+
+std::string reservation(int nodes, const std::string& flags = "REPLACE_DOWN") {
+  return "ReservationName=culprit-spare StartTime=x Nodes=n[5-6] NodeCnt=" + std::to_string(nodes) +
+         " CoreCnt=8 PartitionName=train Flags=" + flags + " Users=root State=ACTIVE\n";
+}
+
+struct PoolRow {
+  const char* what;
+  std::deque<io::ProgramEnd> shown;
+  std::deque<io::ProgramEnd> answers;  // of writes
+  std::vector<std::string> writes;
+  std::string note;
+};
+std::ostream& operator<<(std::ostream& out, const PoolRow& row) { return out << row.what; }
+
+const io::ProgramEnd kNoPool = refused("Reservation culprit-spare not found"),
+                     kBusy = refused("Error updating the reservation: Requested nodes are busy");
+
+const PoolRow kPoolRows[] = {
+    {"as large as it is to be", {answered(reservation(4))}, {answered("")}, {}, ""},
+    {"not there",
+     {kNoPool, answered(reservation(4))},
+     {answered("")},
+     {"create reservation ReservationName=culprit-spare Users=root StartTime=now Duration=UNLIMITED "
+      "Flags=REPLACE_DOWN NodeCnt=4 PartitionName=train"},
+     "the pool culprit-spare has 4 of 4 nodes, 0 before"},
+    {"three nodes are missing, and one is idle",
+     {answered(reservation(1)), answered(reservation(2))},
+     {kBusy, answered("")},
+     {"update ReservationName=culprit-spare NodeCnt=4", "update ReservationName=culprit-spare NodeCnt=2"},
+     "the pool culprit-spare has 2 of 4 nodes, 1 before"},
+    {"of an administrator",
+     {answered(reservation(2, "SPEC_NODES"))},
+     {answered("")},
+     {},
+     "the pool culprit-spare has 0 of 4 nodes: reservation culprit-spare is another's: it is not "
+     "REPLACE_DOWN"},
+    {"without the right",
+     {kNoPool},
+     {refused("Error creating the reservation: Access/permission denied")},
+     {"create reservation ReservationName=culprit-spare Users=root StartTime=now Duration=UNLIMITED "
+      "Flags=REPLACE_DOWN NodeCnt=4 PartitionName=train",
+      "create reservation ReservationName=culprit-spare Users=root StartTime=now Duration=UNLIMITED "
+      "Flags=REPLACE_DOWN NodeCnt=2 PartitionName=train",
+      "create reservation ReservationName=culprit-spare Users=root StartTime=now Duration=UNLIMITED "
+      "Flags=REPLACE_DOWN NodeCnt=1 PartitionName=train"},
+     "the pool culprit-spare has 0 of 4 nodes: scontrol create: Error creating the reservation: "
+     "Access/permission denied"},
 };
 
 std::string node_line(const std::string& state, const std::string& reason = "") {
@@ -337,6 +392,60 @@ BOOST_AUTO_TEST_CASE(a_job_that_waits_for_resources_is_reported_as_pending) {
   BOOST_TEST(result.hosts.empty());
   BOOST_TEST(result.detail == "job 7: PENDING, Resources");
   BOOST_TEST(fake.pace.paused_ns <= 11 * kNsPerSecond);
+}
+
+BOOST_DATA_TEST_CASE(a_pool_of_spares_becomes_as_large_as_it_is_to_be, bdata::make(kPoolRows), row) {
+  FakeSlurm fake;
+  fake.answers["scontrol -o show reservation"] = row.shown;
+  for (const char* verb : {"scontrol create", "scontrol update", "scontrol delete"})
+    fake.answers[verb] = row.answers;
+  SparePool pool("train", 0);
+  const SlurmOptions options = fake.options();
+  const Commands commands(options, fake.pace);
+  BOOST_TEST(!pool.fill(commands, 3600 * kNsPerSecond).has_value());
+  BOOST_TEST(fake.writes.empty());  // there is to be none
+  pool.want(4);
+  BOOST_TEST(pool.fill(commands, 7200 * kNsPerSecond).value_or("") == row.note);
+  BOOST_TEST(fake.writes == row.writes, boost::test_tools::per_element());
+  BOOST_TEST(!pool.fill(commands, 7201 * kNsPerSecond).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_lacks_nodes_gets_the_spares_of_the_nodes_that_it_lost) {
+  FakeSlurm fake = slurm_with_job();
+  fake.spares = std::make_shared<SparePool>("", 0);
+  fake.spares->want(1);
+  auto& jobs = fake.answers["squeue -h -j 7 -t all -O"];
+  jobs[0] = answered(job_line("RUNNING", 0, "n[1-2]"));
+  jobs[2] = answered(job_line("PENDING", 1, "", "Resources"));
+  fake.answers["scontrol show hostnames n[1-2]"] = {answered("n1\nn2\n")};
+  fake.answers["scontrol -o show reservation"] = {answered(reservation(1)), kNoPool};
+  const ActionResult result = fake.carry_out(order_for_job(OrderKind::kRunAgain));
+  BOOST_TEST((result.state == ActionState::kDone));
+  BOOST_TEST(result.detail == "job 7: RUNNING on n[2-3]; 1 node of culprit-spare handed over");
+  BOOST_TEST(std::ranges::count(fake.writes, "delete ReservationName=culprit-spare") == 1);
+  // Another job waits before this one: a node that is handed over would be that job's.
+  FakeSlurm second = slurm_with_job();
+  second.spares = fake.spares;
+  second.answers["squeue -h -j 7 -t all -O"][2] = answered(job_line("PENDING", 1, "", "Priority"));
+  second.answers["scontrol -o show reservation"] = {answered(reservation(1))};
+  BOOST_TEST((second.carry_out(order_for_job(OrderKind::kRunAgain)).state == ActionState::kDone));
+  BOOST_TEST(std::ranges::count(second.writes, "delete ReservationName=culprit-spare") == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_was_handed_over_is_not_taken_back_at_once) {
+  FakeSlurm fake;
+  fake.answers["scontrol -o show reservation"] = {answered(reservation(2)), answered(reservation(1))};
+  SparePool pool("", 0);
+  pool.want(2);
+  const SlurmOptions options = fake.options();
+  const Commands commands(options, fake.pace);
+  const TimeNs now = 3600 * kNsPerSecond;
+  BOOST_TEST(pool.hand_over(commands, 1, now).value_or(0) == 1U);
+  BOOST_TEST(!pool.fill(commands, now + 59 * kNsPerSecond).has_value());
+  BOOST_TEST(fake.writes.size() == 1U);
+  fake.answers["scontrol -o show reservation"] = {answered(reservation(1)), answered(reservation(2))};
+  BOOST_TEST(pool.fill(commands, now + 60 * kNsPerSecond).has_value());
+  BOOST_TEST(fake.writes.size() == 2U);
 }
 
 BOOST_AUTO_TEST_CASE(a_job_that_runs_on_an_excluded_node_is_not_as_ordered) {

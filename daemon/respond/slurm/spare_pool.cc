@@ -1,0 +1,90 @@
+#include "respond/slurm/spare_pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace culprit::respond::slurm {
+
+void SparePool::want(uint32_t nodes) {
+  const std::lock_guard lock(mutex_);
+  wanted_ = nodes;
+  if (nodes == 0) nodes_.reset();
+}
+
+std::optional<uint32_t> SparePool::nodes() const {
+  const std::lock_guard lock(mutex_);
+  return nodes_;
+}
+
+// Slurm has no reservation of no nodes.
+SlurmResult<uint32_t> SparePool::resize(const Commands& commands, uint32_t from, uint32_t to) const {
+  SlurmResult<void> written;
+  const std::string name = fmt::format("ReservationName={}", kName);
+  if (to == 0) {
+    written = commands.write({"delete", name});
+  } else if (from > 0) {
+    written = commands.write({"update", name, fmt::format("NodeCnt={}", to)});
+  } else {
+    std::vector<std::string> words{"create",
+                                   "reservation",
+                                   name,
+                                   "Users=root",
+                                   "StartTime=now",
+                                   "Duration=UNLIMITED",
+                                   "Flags=REPLACE_DOWN",
+                                   fmt::format("NodeCnt={}", to)};
+    if (!partition_.empty()) words.push_back("PartitionName=" + partition_);
+    written = commands.write(std::move(words));
+  }
+  if (!written) return tl::unexpected(written.error());
+  return commands.reservation(kName);  // read back: Slurm may give fewer
+}
+
+// Slurm refuses a number beyond its idle nodes, so it is asked for fewer then.
+SlurmResult<uint32_t> SparePool::grow(const Commands& commands, uint32_t from) const {
+  SlurmResult<uint32_t> out = from;
+  for (uint32_t more = wanted_ - from; more > 0; more /= 2) {
+    out = resize(commands, from, from + more);
+    if (out || out.error().kind != SlurmError::Kind::kRefused) return out;
+  }
+  return out;
+}
+
+SlurmResult<uint32_t> SparePool::hand_over(const Commands& commands, uint32_t nodes, TimeNs now) {
+  const std::lock_guard lock(mutex_);
+  if (wanted_ == 0) return 0u;
+  const auto seen = commands.reservation(kName);
+  if (!seen) return seen;
+  const uint32_t left = *seen - std::min(*seen, nodes);
+  nodes_ = *seen;
+  if (left == *seen) return 0u;
+  handed_over_ns_ = now;
+  const auto is_now = resize(commands, *seen, left);
+  if (!is_now) return is_now;
+  nodes_ = *is_now;
+  return *seen - std::min(*seen, *is_now);
+}
+
+std::optional<std::string> SparePool::fill(const Commands& commands, TimeNs now) {
+  const std::lock_guard lock(mutex_);
+  const bool early =
+      (filled_ns_ != kNoTime && now - filled_ns_ < kFillEvery) || now - handed_over_ns_ < kAfterHandOver;
+  if (wanted_ == 0 || early) return std::nullopt;
+  filled_ns_ = now;
+  const auto seen = commands.reservation(kName);
+  if (seen) nodes_ = *seen;
+  const auto is_now = seen && *seen < wanted_ ? grow(commands, *seen) : seen;
+  if (is_now) nodes_ = *is_now;
+  const std::string trouble = is_now ? "" : is_now.error().text;
+  const bool is_new = trouble != trouble_;
+  trouble_ = trouble;
+  if (!trouble.empty()) {
+    if (!is_new) return std::nullopt;
+    return fmt::format("the pool {} has {} of {} nodes: {}", kName, nodes_.value_or(0), wanted_, trouble);
+  }
+  if (*is_now == *seen) return std::nullopt;
+  return fmt::format("the pool {} has {} of {} nodes, {} before", kName, *is_now, wanted_, *seen);
+}
+
+}  // namespace culprit::respond::slurm
