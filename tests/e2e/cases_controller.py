@@ -495,13 +495,15 @@ class Rounds:
         wait_until(lambda: "decided: " in cluster.log(), 30, f"a decision: {cluster.log()}")
         time.sleep(self.rng.uniform(0, 1))
         cluster.collector.kill()
-        cluster.jobs.run("scancel", "--signal=KILL", "--full", job)
-        cluster.jobs.run("scancel", job)
-        wait_until(lambda: cluster.slurm_shows(job)[0] in ("CANCELLED", ""), 60, "the job is cancelled")
+        for words in (["--signal=KILL", "--full"], []):  # refused where the controller has ended the job
+            subprocess.run(["scancel", *words, job], env=slurm.env, check=False, stderr=subprocess.DEVNULL)
+        wait_until(lambda: cluster.slurm_shows(job)[0] in ("CANCELLED", "FAILED", ""), 60, "the job ended")
         slurm.processes[0].kill()
         slurm.processes[0].wait()
-        # Slurm begins with the id behind it.
-        lines = [f"FirstJobId={int(job) - 1}" if line.startswith("FirstJobId=") else line
+        # Even an emptied Slurm goes on behind the last id in these files.
+        for path in (slurm.folder / "state").glob("job_state*"):
+            path.unlink()
+        lines = [f"FirstJobId={job}" if line.startswith("FirstJobId=") else line
                  for line in conf.read_text().splitlines()]
         conf.write_text("\n".join(lines) + "\n")
         slurm.processes[0] = slurm.start("slurmctld", "-D", "-f", str(conf), "-c")
@@ -513,6 +515,7 @@ class Rounds:
         wait_until(lambda: len(cluster.begun(0)) == 2, 60, "the other job runs")
         cluster.collector.launch()
         cluster.collector.wait_healthy()
+        wait_until(lambda: job in cluster.known(), 60, f"the collector knows the other job: {cluster.log()}")
         time.sleep(12)
         text = self.logs["slurm"].read_text(errors="replace")[size:]
         need("Requeuing" not in text and "exc_nodes" not in text and
