@@ -1,11 +1,15 @@
 """What the controller would have done: the verdicts on all kinds of simulated jobs and on real logs go to the
 controller in observe mode (would_do.cc). An isolation is wrong if the host is not at fault, or if a program
 is. Each case is judged twice: with the authors that its evidence shows, where lines of kernel logs are the
-kernel's, and as if an independent author confirmed every verdict, which no rail but the policy can mend."""
+kernel's, and as if an independent author confirmed every verdict, which no rail but the policy can mend.
+
+With a folder that `tests/e2e/zoo/run --keep` left, its reports are judged instead: real programs of one host,
+whose isolation is always wrong."""
 import json
 import re
 import shutil
 import subprocess
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +26,7 @@ import simulated
 from table import Rows
 
 AUTHORS = ("evidence", "confirmed")
+REPORTS = ("live", "logs")  # of each run of the zoo
 KERNEL_LOG = re.compile(r"dmesg|kern|messages|syslog|journal")
 MACHINE_CATEGORIES = ("hardware", "platform")
 # Of `simulate hang`: the others are a program's doing, though one host shows it.
@@ -90,12 +95,17 @@ def would_do(report: dict, text: bytes) -> Dict[str, dict]:
     return json.loads(done.stdout)
 
 
-def judge(job: Job, path: Path, cwd: Path, truth: Optional[dict]) -> Dict[str, object]:
+def diagnose(job: Job, path: Path, cwd: Path) -> bytes:
+    """The report with most lines."""
     arguments = ["diagnose", "--format", "json"]
     for folder in job.healthy:
         arguments += ["--healthy", folder]
     lines = [line for line in culprit.call([*arguments, str(path)], cwd).splitlines() if line.strip()]
-    text = max(lines, key=lambda line: json.loads(line)["job"]["lines"])
+    return max(lines, key=lambda line: json.loads(line)["job"]["lines"])
+
+
+def judge(job: Job, text: bytes, truth: Optional[dict]) -> Dict[str, object]:
+    """`text`: the report."""
     report = json.loads(text)
     right = job.hosts if truth is None else at_fault(job.source, truth)
     shown = right if truth is None else accused_by_truth(job.source, truth)
@@ -104,8 +114,9 @@ def judge(job: Job, path: Path, cwd: Path, truth: Optional[dict]) -> Dict[str, o
     for author, deeds in would_do(report, text).items():
         out = set(deeds["isolate"])
         row[author] = {"isolate": sorted(out), "exclude": deeds["exclude"], "class": deeds["class"],
-                       "innocent": sorted(out - shown), "program": sorted((out & shown) - right),
-                       "right": sorted(out & right), "excluded": len(set(deeds["exclude"]) - shown)}
+                       "orders": deeds["orders"], "innocent": sorted(out - shown),
+                       "program": sorted((out & shown) - right), "right": sorted(out & right),
+                       "excluded": len(set(deeds["exclude"]) - shown)}
     return row
 
 
@@ -114,11 +125,13 @@ def run_job(task) -> Dict[str, object]:
     out = folder / f"observed-{number}"
     command = [str(out) if word == "OUT" else word for word in job.arguments]
     try:
+        if job.source in REPORTS:
+            return {**judge(job, Path(job.path).read_bytes(), None), "command": job.path}
         if not command:
-            return {**judge(job, Path(job.path), folder, None), "command": job.name}
+            return {**judge(job, diagnose(job, Path(job.path), folder), None), "command": job.name}
         culprit.call(command)
         truth = json.loads((out / "truth.json").read_text())
-        return {**judge(job, Path("job"), out, truth), "command": " ".join(job.arguments)}
+        return {**judge(job, diagnose(job, Path("job"), out), truth), "command": " ".join(job.arguments)}
     except culprit.Crash as crash:
         return {"source": job.source, "name": job.name, "crash": str(crash)}
     except Exception as error:  # a malformed truth or report is a crash of this job, not of the run
@@ -139,6 +152,22 @@ def real_jobs(data: Path, folder: Path, share: float) -> List[Job]:
     return out
 
 
+def kept_reports(folder: Path) -> List[Job]:
+    """A run without any report, as `null`, is none."""
+    return [Job(source, path.parent.name, path=str(path), hosts=frozenset())
+            for source in REPORTS for path in sorted(folder.glob(f"*/{source}.json"))
+            if json.loads(path.read_bytes())]
+
+
+def orders_of(author: str, results: Sequence[dict]) -> Dict[str, object]:
+    """Orders by kind, and classes of faults."""
+    out: Dict[str, object] = {"row": author}
+    for kind in ("isolate", "end-tasks", "run-again", "return", "verify"):
+        out[kind] = sum(one[author]["orders"].get(kind, 0) for one in results)
+    classes = Counter(one[author]["class"] for one in results if one["verdict"])
+    return {**out, "classes": ", ".join(f"{name} {count}" for name, count in classes.most_common())}
+
+
 def summary(name: str, author: str, results: Sequence[dict]) -> Dict[str, object]:
     deeds = [one[author] for one in results]
     return {"row": f"{name}, {author}", "jobs": len(results),
@@ -152,11 +181,16 @@ def summary(name: str, author: str, results: Sequence[dict]) -> Dict[str, object
 
 
 def run(rows: Rows, seed: int, data: Optional[Path], folder: Path, options) -> None:
-    jobs = plan(seed, options)
-    if data is None:
-        print("\nno real logs: there is no data; set CULPRIT_DATA")
+    if options.zoo:
+        jobs = kept_reports(options.zoo)
+        if not jobs:
+            return rows.crash(f"{options.zoo} has no */live.json: tests/e2e/zoo/run --keep leaves them")
     else:
-        jobs += real_jobs(data, folder, options.share)
+        jobs = plan(seed, options)
+        if data is None:
+            print("\nno real logs: there is no data; set CULPRIT_DATA")
+        else:
+            jobs += real_jobs(data, folder, options.share)
     with ProcessPoolExecutor(options.processes) as pool:
         results = list(pool.map(run_job, [(i, job, folder) for i, job in enumerate(jobs)], chunksize=4))
     for one in results:
@@ -170,6 +204,8 @@ def run(rows: Rows, seed: int, data: Optional[Path], folder: Path, options) -> N
             table.append(summary(source, author, [one for one in results if one["source"] == source]))
         table.append(summary("all", author, results))
     rows.table("observed", "What the controller would have done in observe mode", table)
+    rows.table("observed orders", "Its orders, of two failures of each job",
+               [orders_of(author, results) for author in AUTHORS])
     wrong = [(author, one) for author in AUTHORS for one in results
              if one[author]["innocent"] or one[author]["program"]]
     for author, one in wrong[:2 * options.show]:

@@ -1,12 +1,14 @@
 // What the controller would do about a report: eval_would_do [--alive] [--kernel NAME]... < report.json. The
 // job runs on a cluster of 1,200 hosts in observe mode with every stage on, fails twice with the same
-// diagnosis, and prints one JSON object: hosts to isolate and hosts to leave out, once with the authors that
-// the evidence shows (files NAME are the kernel's) and once as if an independent author confirmed each
-// diagnosis. A slow host counts as measured often enough: the controller can only do less than this.
+// diagnosis, and prints one JSON object: hosts to isolate, hosts to leave out, and orders by kind, once with
+// the authors that the evidence shows (files NAME are the kernel's) and once as if an independent author
+// confirmed each diagnosis. A slow host counts as measured often enough: the controller can only do less than
+// this.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -31,6 +33,7 @@ struct Options {
 
 struct Deeds {
   std::set<std::string> isolate, exclude;
+  std::map<std::string_view, uint32_t> orders;  // by kind
   std::string fault = "none", why;
 };
 
@@ -87,6 +90,7 @@ class Observer {
     for (const recover::Order& order : controller_.step(inputs, now_)) {
       const auto* note = std::get_if<recover::Note>(&order);
       if (note == nullptr || note->kind != recover::NoteKind::kWouldDo || !note->order) continue;
+      ++out_.orders[recover::to_string(note->order->kind)];
       if (note->order->kind == OrderKind::kIsolate) out_.isolate.insert(note->order->target);
       if (note->order->kind == OrderKind::kRunAgain)
         out_.exclude.insert(note->order->excluded.begin(), note->order->excluded.end());
@@ -105,6 +109,11 @@ void write(JsonWriter& json, std::string_view name, const Deeds& deeds) {
     json.object([&] {
       json.values("isolate", deeds.isolate);
       json.values("exclude", deeds.exclude);
+      json.member("orders", [&] {
+        json.object([&] {
+          for (const auto& [kind, count] : deeds.orders) json.field(kind, count);
+        });
+      });
       json.field("class", deeds.fault);
       json.field("why", deeds.why);
     });
