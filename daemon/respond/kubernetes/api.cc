@@ -144,8 +144,11 @@ bool is_busy(const ApiAnswer& answer) {
 ApiAnswer patient_call(const ApiCall& call, const ApiRequest& request, Pace& pace) {
   const TimeNs until = pace.now() + kBusyMost;
   TimeNs wait = kFirstWait;
+  bool unclear = false;
   for (int i = 1;; ++i) {
     ApiAnswer answer = call(request, pace);
+    answer.unclear = unclear;
+    unclear = unclear || (!answer.unsent && answer.status != 429);
     if (!is_busy(answer) || i == kTries) return answer;
     const TimeNs asked = answer.retry_after_ns.value_or(wait);
     if (pace.now() + asked >= until || !pace.pause(asked)) return answer;

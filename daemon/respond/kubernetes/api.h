@@ -31,6 +31,8 @@ struct ApiAnswer {
   // No connection was made, so nothing was done. Else an answer that is missing may be of a request that was
   // carried out.
   bool unsent = false;
+  // patient_call() sent the request before, and does not know whether the server carried it out.
+  bool unclear = false;
 };
 
 // One request; tests have their own.

@@ -48,16 +48,24 @@ ActionResult NodeSteps::read_back(bool isolate, const ApiAnswer& answer) const {
 ActionResult NodeSteps::change(bool isolate) {
   const std::string_view effect = options_.no_execute ? "NoExecute" : "NoSchedule";
   std::string last;
+  bool unclear = false;  // a patch of ours may have arrived, although the server refuses its repetition
   for (int i = 0; i < kConflictTries; ++i) {
     if (i > 0 && !pace_.pause(kConflictWait * i)) break;
     const ApiAnswer read = call("GET", node_path());
     if (read.status != 200)
       return result(ActionState::kFailed, fmt::format("{}: {}", order_.target, message_of(read)));
     const Json node = object_of(read);
+    const auto found = own_taint(node);
+    if (unclear && has_taint_list(node) && (isolate ? found == order_.decision : !found))
+      return shown(
+          result(ActionState::kDone, fmt::format("{} has {} taint {}; {}", order_.target,
+                                                 isolate ? "the" : "no longer the", kTaintKey, last)),
+          node, isolate);
     if (auto known = settled(node, isolate)) return *known;
     const ApiAnswer written =
         patch(node_path(), kMerge, taint_patch(node, isolate ? order_.decision : "", effect));
     last = message_of(written);
+    unclear = unclear || written.unclear;
     if (written.status == 409) continue;
     if (is_busy(written)) {
       ActionResult out = read_back(isolate, written);

@@ -179,6 +179,27 @@ BOOST_AUTO_TEST_CASE(an_answer_to_the_patch_decides) {
   }
 }
 
+// The repetition of a patch that arrived without its answer is a conflict. Its taint is our own doing.
+BOOST_AUTO_TEST_CASE(a_patch_whose_answer_was_lost_is_not_taken_for_anothers) {
+  const std::tuple<OrderKind, ApiAnswer, ActionState, size_t> rows[] = {
+      {OrderKind::kIsolate, no_answer(false), ActionState::kDone, 1},
+      {OrderKind::kReturn, no_answer(false), ActionState::kDone, 1},
+      {OrderKind::kReturn, answer_of(503), ActionState::kDone, 1},
+      {OrderKind::kReturn, answer_of(429), ActionState::kSuperseded, 0},
+      {OrderKind::kReturn, no_answer(true), ActionState::kSuperseded, 0},
+  };
+  for (const auto& [kind, first, expected, conditions] : rows) {
+    FakeServer server = server_with_node();
+    const bool isolate = kind == OrderKind::kIsolate;
+    server.answers["GET /api/v1/nodes/n1"] = {answer_of(200, node_json(isolate ? "" : kOurTaint)),
+                                              answer_of(200, node_json(isolate ? kOurTaint : ""))};
+    server.answers["PATCH /api/v1/nodes/n1"] = {first, answer_of(409)};
+    const ActionResult result = server.carry_out(order_for(kind));
+    BOOST_TEST((result.state == expected), result.detail);
+    BOOST_TEST(server.sent("PATCH", std::string(kNode) + "/status").size() == conditions, result.detail);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_server_that_is_busy_is_asked_again_when_it_says) {
   FakeServer server = server_with_node();
   ApiAnswer busy = answer_of(429);
