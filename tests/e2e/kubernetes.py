@@ -137,7 +137,7 @@ class ApiServer(Cluster):
             raise PassOver(f"{CACHE}/bin has no kube-apiserver: tests/e2e/kubernetes_build builds it")
         self.folder = context.folder / "kubernetes"
         (self.folder / "certs").mkdir(parents=True)
-        self.port, etcd, peer = free_ports(3)
+        self.port, self.etcd, peer = free_ports(3)
         self.processes: List["subprocess.Popen[bytes]"] = []
         self.ends = threading.Event()
         context.undo.append(self.end)
@@ -145,12 +145,13 @@ class ApiServer(Cluster):
         subprocess.run(["openssl", "genrsa", "-out", str(self.folder / "sa.key"), "2048"], check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.start("etcd", "--data-dir", f"{self.folder}/etcd", "--unsafe-no-fsync",
-                   "--listen-client-urls", f"http://127.0.0.1:{etcd}",
-                   "--advertise-client-urls", f"http://127.0.0.1:{etcd}",
+                   "--listen-client-urls", f"http://127.0.0.1:{self.etcd}",
+                   "--advertise-client-urls", f"http://127.0.0.1:{self.etcd}",
                    "--listen-peer-urls", f"http://127.0.0.1:{peer}",
                    "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
                    "--initial-cluster", f"default=http://127.0.0.1:{peer}")
-        self.start("kube-apiserver", f"--etcd-servers=http://127.0.0.1:{etcd}", f"--secure-port={self.port}",
+        self.start("kube-apiserver", f"--etcd-servers=http://127.0.0.1:{self.etcd}",
+                   f"--secure-port={self.port}",
                    "--insecure-port=0", "--bind-address=127.0.0.1", f"--cert-dir={self.folder}/certs",
                    f"--token-auth-file={self.folder}/tokens.csv", "--authorization-mode=RBAC",
                    f"--service-account-key-file={self.folder}/sa.key",
