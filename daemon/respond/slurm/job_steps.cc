@@ -12,6 +12,9 @@ namespace culprit::respond::slurm {
 namespace {
 
 constexpr int kExcludeTries = 3;
+// slurmd refuses credentials of a job until the second in which it ended is over: "Job credential revoked".
+// The attempt would fail at once.
+constexpr TimeNs kRevoked = kNsPerSecond;
 
 bool is_one_of(std::string_view state, std::initializer_list<std::string_view> states) {
   return std::ranges::find(states, state) != states.end();
@@ -102,6 +105,7 @@ std::optional<ActionResult> JobSteps::requeue(bool done) {
       last = describe_job(*now);
       if (auto out = requeued_or_not(*now, requeued)) return out;
       write = !arrived;
+      last_attempt_ns_ = pace_.now();
       if (requeued) return std::nullopt;
     } else if (now.error().kind == SlurmError::Kind::kNotFound) {
       return result(ActionState::kSuperseded, now.error().text);
@@ -189,6 +193,11 @@ ActionResult JobSteps::with_spares(ActionResult out) const {
   return out;
 }
 
+bool JobSteps::await_next_second() {
+  const TimeNs left = last_attempt_ns_ + kRevoked - pace_.now();
+  return left <= 0 || pace_.pause(left);
+}
+
 // The job is released as soon as its nodes are excluded, also while tasks of the last attempt end: if this
 // process ends now, Slurm starts it two minutes later, as ordered.
 ActionResult JobSteps::release_and_start() {
@@ -204,7 +213,8 @@ ActionResult JobSteps::release_and_start() {
     }
     // A requeued job waits two minutes otherwise. It is refused once the job runs.
     const TimeNs asked_ns = pace_.now();
-    if (!ends) (void)commands_.write({"update", "JobId=" + order_.job.id, "StartTime=now"});
+    if (!ends && await_next_second())
+      (void)commands_.write({"update", "JobId=" + order_.job.id, "StartTime=now"});
     now = read_job();
     if (!now && now.error().kind == SlurmError::Kind::kNotFound)
       return result(ActionState::kSuperseded, now.error().text);
@@ -212,6 +222,7 @@ ActionResult JobSteps::release_and_start() {
       return result(ActionState::kSuperseded, another_job(*now));
     if (now && now->state == "CANCELLED") return result(ActionState::kSuperseded, describe_job(*now));
     ends = now && now->state == "COMPLETING";
+    if (ends) last_attempt_ns_ = pace_.now();
     if (now && !ends && !is_pending(*now)) return with_spares(running(*now));
     if (now && !ends && !std::exchange(pending, true)) until = pace_.now() + options_.start_ns;
     if (now && !ends && get_spares(*now)) until = pace_.now() + options_.start_ns;

@@ -84,9 +84,13 @@ class JobSteps : Steps {
   // Nothing stays held for ever: releases the job and reports why it is not as ordered.
   ActionResult give_up(ActionState state, std::string why);
 
+  // Waits until the next attempt may start; false: the daemon stops.
+  bool await_next_second();
+
   bool held_ = true;                // by our requeue, and not released yet
   uint32_t lost_ = 1, spares_ = 0;  // nodes; spares: handed over
   TimeNs spares_ns_ = kNoTime;      // when last
+  TimeNs last_attempt_ns_ = 0;      // when the attempt before was last seen to end; monotonic
 };
 
 }  // namespace culprit::respond::slurm

@@ -43,6 +43,8 @@ struct FakeSlurm {
   FakePace pace;
   std::shared_ptr<SparePool> spares;
 
+  std::vector<TimeNs> write_times;
+
   ActionResult carry_out(const ActionOrder& order, bool observe = false) {
     return SlurmBackend(options(observe)).carry_out(order, pace);
   }
@@ -55,7 +57,7 @@ struct FakeSlurm {
       for (const std::string& word : run.words) line += (line.empty() ? "" : " ") + word;
       if (line.find("scontrol -o") == line.npos && line.find("squeue") == line.npos &&
           line.find("hostnames") == line.npos)
-        writes.push_back(line.substr(line.find(' ') + 1));
+        writes.push_back(line.substr(line.find(' ') + 1)), write_times.push_back(pace.now());
       for (auto& [begin, list] : answers)
         if (line.starts_with(begin)) {
           io::ProgramEnd out = list.front();
@@ -254,6 +256,23 @@ BOOST_AUTO_TEST_CASE(a_job_runs_again_without_the_excluded_and_keeps_its_own_exc
   BOOST_TEST(fake.writes ==
              (std::vector<std::string>{"requeuehold 7", "update JobId=7 ExcNodeList=n9,n1", "release 7",
                                        "update JobId=7 StartTime=now", "update JobId=7 StartTime=now"}));
+}
+
+// slurmd refuses it: "Job credential revoked".
+BOOST_AUTO_TEST_CASE(the_next_attempt_starts_in_no_second_in_which_the_last_one_ended) {
+  FakeSlurm fake = slurm_with_job();
+  const std::string held(kRequeuedHeld);
+  auto& answers = fake.answers["squeue -h -j 7 -t all -O"];
+  answers = {answered(job_line("RUNNING")), answered(job_line("COMPLETING", 1, "n1", held))};
+  answers.insert(answers.end(), 20, answered(job_line("COMPLETING", 1, "n1")));
+  answers.push_back(answered(job_line("PENDING", 1)));
+  answers.push_back(answered(job_line("RUNNING", 1, "n[2-3]")));
+  BOOST_TEST((fake.carry_out(order_for_job(OrderKind::kRunAgain)).state == ActionState::kDone));
+  const std::vector<std::string> begin = {"requeuehold 7", "update JobId=7 ExcNodeList=n9,n1", "release 7",
+                                          "update JobId=7 StartTime=now", "update JobId=7 StartTime=now"};
+  BOOST_TEST(fake.writes == begin);
+  BOOST_TEST(fake.write_times[3] - fake.write_times[0] >= kNsPerSecond);
+  BOOST_TEST(fake.write_times[4] - fake.write_times[3] >= kNsPerSecond + 19 * 100 * kNsPerMs);
 }
 
 BOOST_AUTO_TEST_CASE(observe_reads_and_writes_nothing) {
