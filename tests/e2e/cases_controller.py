@@ -438,9 +438,22 @@ class Rounds:
         self.cluster.collector.kill()
 
     def round(self, n: int) -> None:
-        cluster, rng = self.cluster, self.rng
         sizes = {name: path.stat().st_size for name, path in self.logs.items()}
         job, bad = self.fault()
+        try:
+            self.killed_and_back(n, job, bad, sizes)
+        except Broken as broken:
+            raise Broken(f"round {n}: {broken}: {self.slurm_says(job)}") from broken
+        self.cluster.finish(job)
+
+    def slurm_says(self, job: str) -> str:
+        """What slurmctld logged about the job, and the job's own output."""
+        lines = [line for line in self.logs["slurm"].read_text(errors="replace").splitlines()
+                 if f"JobId={job}" in line and "_slurm_rpc_update_job" not in line]
+        return " | ".join([*lines[-30:], self.cluster.jobs.words()])
+
+    def killed_and_back(self, n: int, job: str, bad: str, sizes: Dict[str, int]) -> None:
+        cluster, rng = self.cluster, self.rng
         if n % 12 == 11:
             time.sleep(rng.uniform(0, 4))
             cluster.collector.kill()
@@ -456,7 +469,6 @@ class Rounds:
                    f"{cluster.decision(job)}")
         time.sleep(2)
         self.check(job, bad, sizes["slurm"])
-        cluster.finish(job)
 
     def check(self, job: str, bad: str, size: int) -> None:
         cluster = self.cluster
