@@ -47,65 +47,6 @@ constexpr const char* kResetExamples = R"(
 Examples:
   culprit recover reset           # close the breaker; what was decided before is dropped)";
 
-std::string joined(const Json& object, const char* name) {
-  std::string out;
-  if (const auto list = object.find(name); list != object.end() && list->is_array())
-    for (const Json& one : *list) out += (out.empty() ? "" : ", ") + shown(one);
-  return out.empty() ? "-" : out;
-}
-
-// The questions that wait for a person, each with the command that answers it.
-std::string questions_text(const Json& json, const RemoteOptions& o) {
-  std::string out;
-  const auto list = json.find("questions");  // absent from an older daemon
-  if (list == json.end() || !list->is_array()) return out;
-  for (const Json& one : *list)
-    if (one.is_object())
-      out += fmt::format("\n{} asks to {}\n  why: {}\n  until {}: culprit recover approve {}\n",
-                         text_field(one, "decision"), text_field(one, "does"), text_field(one, "text"),
-                         time_field(one, "expires_ns", o.zone), text_field(one, "decision"));
-  return out.empty() ? out : out + "\n";
-}
-
-std::string overview_text(const Json& json, const RemoteOptions& o) {
-  std::string out =
-      fmt::format("mode {}; {} hosts are out\n", text_field(json, "mode"), text_field(json, "isolated"));
-  for (const auto& [name, prefix] : {std::pair{"trouble", "nothing is done: "}, {"breaker", "breaker: "}})
-    if (json.value(name, Json()).is_string()) out += prefix + text_field(json, name) + "\n";
-  out += questions_text(json, o);
-  std::vector<std::vector<std::string>> rows{
-      {"JOB", "ATTEMPT", "STATE", "SINCE", "DECISION", "WITHOUT", "WHY"}};
-  if (const auto items = json.find("items"); items != json.end() && items->is_array())
-    for (const Json& one : *items)
-      if (one.is_object())
-        rows.push_back({text_field(one, "job"), text_field(one, "attempt"),
-                        text_field(one, "state") + (one.value("asks", false) ? ", asks" : ""),
-                        time_field(one, "since_ns", o.zone), text_field(one, "decision"),
-                        joined(one, "excluded"), text_field(one, "why")});
-  constexpr size_t kWhy = 6;  // column
-  if (rows.size() == 1) return out + "the scheduler shows no job\n";
-  return out + table(rows, wants_color(), kWhy, page_width());
-}
-
-std::string explanation_text(const Json& json, const RemoteOptions& o) {
-  std::string out =
-      fmt::format("job {}, attempt {}: {} since {}\n", text_field(json, "job"), text_field(json, "attempt"),
-                  text_field(json, "state"), time_field(json, "since_ns", o.zone));
-  if (json.value("root", Json()).is_string()) out += "cause: " + text_field(json, "root") + "\n";
-  if (json.value("why", Json()).is_string()) out += "why: " + text_field(json, "why") + "\n";
-  out += fmt::format("runs on: {}\nexcluded: {}\n\n", joined(json, "hosts"), joined(json, "excluded"));
-  if (const auto list = json.find("explanation"); list != json.end() && list->is_array())
-    for (const Json& sentence : *list) out += "  " + shown(sentence) + "\n";
-  std::vector<std::vector<std::string>> rows{{"OP", "DECISION", "ACTION", "TARGET", "STATE", "RESULT"}};
-  if (const auto list = json.find("actions"); list != json.end() && list->is_array())
-    for (const Json& one : *list)
-      if (one.is_object())
-        rows.push_back({text_field(one, "op"), text_field(one, "decision"), text_field(one, "kind"),
-                        text_field(one, "target"), text_field(one, "state"), text_field(one, "detail")});
-  constexpr size_t kResult = 5;  // column
-  return rows.size() == 1 ? out : out + "\n" + table(rows, wants_color(), kResult, page_width());
-}
-
 struct OrderOptions {
   RemoteOptions remote;
   std::string id;
@@ -167,7 +108,8 @@ void add_recover(Command& app, Run& run) {
     const char *name, *about, *path, *examples;
     Show show;
   } kVerbs[] = {
-      {"list", "Jobs, their states, and open questions", "/v1/recovery", kListExamples, overview_text},
+      {"list", "Jobs, their states, and open questions", "/v1/recovery", kListExamples,
+       [](const Json& json, const RemoteOptions& o) { return recovery_overview_text(json, o.zone); }},
       {"machines", "Hosts and devices that were suspected or taken out", "/v1/recovery/machines",
        kMachinesExamples,
        [](const Json& json, const RemoteOptions& o) { return machines_text(json, o.zone, wall_now()); }},
@@ -196,7 +138,7 @@ void add_recover(Command& app, Run& run) {
   explain->callback([o, &run] {
     run = [o] {
       return print_answer(o->remote, "/v1/jobs/" + app::url_escaped(o->job) + "/decision",
-                          [&](const Json& json) { return explanation_text(json, o->remote); });
+                          [&](const Json& json) { return decision_text(json, o->remote.zone); });
     };
   });
   add_orders(*recover, run);

@@ -58,7 +58,104 @@ std::vector<Json> objects_of(const Json& json, const char* name) {
   return out;
 }
 
+std::string joined(const Json& object, const char* name) {
+  std::string out;
+  if (const auto list = object.find(name); list != object.end() && list->is_array())
+    for (const Json& one : *list) out += (out.empty() ? "" : ", ") + shown(one);
+  return out.empty() ? "-" : out;
+}
+
+// The questions that wait for a person, each with the command that answers it.
+std::string questions_text(const Json& json, const Zone& zone) {
+  std::string out;
+  const auto list = json.find("questions");  // absent from an older daemon
+  if (list == json.end() || !list->is_array()) return out;
+  for (const Json& one : *list)
+    if (one.is_object())
+      out += fmt::format("\n{} asks to {}\n  why: {}\n  until {}: culprit recover approve {}\n",
+                         text_field(one, "decision"), text_field(one, "does"), text_field(one, "text"),
+                         time_field(one, "expires_ns", zone), text_field(one, "decision"));
+  return out.empty() ? out : out + "\n";
+}
+
+// "the scheduler does not answer: …", since when, and the command that mends it.
+std::string trouble_text(const Json& json, const Zone& zone) {
+  if (!json.value("trouble", Json()).is_string()) return "";
+  const bool since =
+      json.value("trouble_since_ns", Json()).is_number_integer();  // absent from an older daemon
+  std::string out = fmt::format("nothing is done{}: {}\n",
+                                since ? " since " + time_field(json, "trouble_since_ns", zone) : "",
+                                text_field(json, "trouble"));
+  if (json.value("remedy", Json()).is_string())
+    out += fmt::format("  mend: {}\n", text_field(json, "remedy"));
+  return out;
+}
+
+// "stages: isolate act, restart act, check off, return off".
+std::string stages_text(const Json& json) {
+  const std::string mode = text_field(json, "mode");
+  std::string out;
+  for (const Json& one : objects_of(json, "stages")) {
+    std::string line;
+    for (const char* name : {"isolate", "restart", "check", "return"}) {
+      const bool on = one.value(name, Json()) == Json(true) || mode == "observe";  // it shows every stage
+      line += fmt::format("{}{} {}", line.empty() ? "" : ", ", name, on ? mode : "off");
+    }
+    const bool everywhere = !one.value("partition", Json()).is_string();
+    out += (out.empty() ? "stages: " : "; ") + (everywhere ? "" : text_field(one, "partition") + ": ") + line;
+  }
+  return out.empty() ? out : out + "\n";
+}
+
+// Without a view of the scheduler its jobs are unknown, or as they were.
+std::string no_job_text(const Json& json) {
+  const bool unseen = json.contains("view_ns") && json["view_ns"].is_null();
+  return unseen ? "no job is known: the scheduler gave no view yet\n" : "the scheduler shows no job\n";
+}
+
 }  // namespace
+
+std::string recovery_overview_text(const Json& json, const Zone& zone) {
+  std::string out =
+      fmt::format("mode {}; {} hosts are out\n", text_field(json, "mode"), text_field(json, "isolated"));
+  out += stages_text(json) + trouble_text(json, zone);
+  if (json.value("breaker", Json()).is_string()) out += "breaker: " + text_field(json, "breaker") + "\n";
+  out += questions_text(json, zone);
+  std::vector<std::vector<std::string>> rows{
+      {"JOB", "ATTEMPT", "STATE", "SINCE", "DECISION", "WITHOUT", "WHY"}};
+  if (const auto items = json.find("items"); items != json.end() && items->is_array())
+    for (const Json& one : *items)
+      if (one.is_object())
+        rows.push_back({text_field(one, "job"), text_field(one, "attempt"),
+                        text_field(one, "state") + (one.value("asks", false) ? ", asks" : ""),
+                        time_field(one, "since_ns", zone), text_field(one, "decision"),
+                        joined(one, "excluded"), text_field(one, "why")});
+  constexpr size_t kWhy = 6;  // column
+  if (rows.size() == 1) return out + no_job_text(json);
+  return out + table(rows, wants_color(), kWhy, page_width());
+}
+
+std::string decision_text(const Json& json, const Zone& zone) {
+  std::string out =
+      fmt::format("job {}, attempt {}: {} since {}\n", text_field(json, "job"), text_field(json, "attempt"),
+                  text_field(json, "state"), time_field(json, "since_ns", zone));
+  if (json.value("root", Json()).is_string()) out += "cause: " + text_field(json, "root") + "\n";
+  if (json.value("why", Json()).is_string()) out += "why: " + text_field(json, "why") + "\n";
+  out += trouble_text(json, zone);
+  if (const auto list = json.find("waits"); list != json.end() && list->is_array())
+    for (const Json& sentence : *list) out += "waits: " + shown(sentence) + "\n";
+  out += fmt::format("runs on: {}\nexcluded: {}\n\n", joined(json, "hosts"), joined(json, "excluded"));
+  if (const auto list = json.find("explanation"); list != json.end() && list->is_array())
+    for (const Json& sentence : *list) out += "  " + shown(sentence) + "\n";
+  std::vector<std::vector<std::string>> rows{{"OP", "DECISION", "ACTION", "TARGET", "STATE", "RESULT"}};
+  if (const auto list = json.find("actions"); list != json.end() && list->is_array())
+    for (const Json& one : *list)
+      if (one.is_object())
+        rows.push_back({text_field(one, "op"), text_field(one, "decision"), text_field(one, "kind"),
+                        text_field(one, "target"), text_field(one, "state"), text_field(one, "detail")});
+  constexpr size_t kResult = 5;  // column
+  return rows.size() == 1 ? out : out + "\n" + table(rows, wants_color(), kResult, page_width());
+}
 
 std::string machines_text(const Json& json, const Zone& zone, TimeNs now) {
   std::vector<Json> machines = objects_of(json, "items");

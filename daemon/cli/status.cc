@@ -179,7 +179,23 @@ std::vector<std::string> troubles_of(const Json& json) {
   const Json& alerts = member(json, "alerts");
   if (const Json& list = member(alerts, "troubles"); list.is_array())
     for (const Json& one : list) say(one);
+  say(member(member(json, "controller"), "trouble"));
   return out;
+}
+
+// Empty: the daemon has no controller.
+std::string controller_line(const Json& json, const Zone& zone) {
+  const Json& controller = member(json, "controller");
+  if (!controller.is_object()) return "";
+  if (member(controller, "trouble").is_string())
+    return fmt::format("{}; does nothing since {}{}", text_field(controller, "mode"),
+                       time_field(controller, "trouble_since_ns", zone),
+                       member(controller, "remedy").is_string()
+                           ? fmt::format("; mend: {}", text_field(controller, "remedy"))
+                           : "");
+  return fmt::format(
+      "{}; {}, {} open, {} out", text_field(controller, "mode"), counted(count(controller, "jobs"), "job"),
+      counted(count(controller, "questions"), "question"), counted(count(controller, "isolated"), "host"));
 }
 
 int status(RemoteOptions& o, bool all) {
@@ -201,6 +217,7 @@ std::string status_text(const Json& status, const Zone& zone, bool color) {
   line("reads", reads_line(status));
   line(way_name, way_text);
   line("alerts", alerts_line(status));
+  if (const std::string text = controller_line(status, zone); !text.empty()) line("controller", text);
   line("spool", store_line(status));
   line("itself", cost_line(status));
   line("trouble", troubles.empty() ? "none" : inked(joined(troubles), Ink::kCaution, color));
@@ -219,7 +236,7 @@ std::string status_fields(const Json& status, const Zone& zone, bool color) {
 void add_status(Command& app, Run& run) {
   auto o = std::make_shared<RemoteOptions>();
   auto all = std::make_shared<bool>(false);
-  Command* verb = app.add_subcommand("status", "How the daemon of this host is doing, in eight lines");
+  Command* verb = app.add_subcommand("status", "How the daemon of this host is doing, in a line per part");
   verb->footer(kStatusExamples);
   add_server_options(*verb, *o);
   add_format(*verb, *o, {"text", "json"});

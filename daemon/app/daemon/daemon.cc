@@ -349,7 +349,12 @@ Status Daemon::start_alerts() {
   };
   auto ready = RecoveryService::open(env_, std::move(recovery));
   // Without a readable ledger the rest works, and nothing is isolated or run again.
-  if (!ready) return report_error("the controller does nothing: " + ready.error().text), Status{};
+  if (!ready) {
+    stopped_recovery_ = {"the controller did not start: " + ready.error().text, env_.now(io::Clock::kWall),
+                         "culpritd --check && systemctl restart culpritd"};
+    report_error(stopped_recovery_->text);
+    return {};
+  }
   recovery_ = std::move(*ready);
   verdicts_->subscribe_early(
       [this](std::span<const RunVerdict> verdicts) { recovery_->on_verdicts(verdicts); });
@@ -630,6 +635,10 @@ void Daemon::make_api() {
     parts.repaired = [this](const std::string& host, const std::string& by) {
       recovery_->repaired(host, by);
     };
+  if (uplink_ && config_.act.scheduler != Scheduler::kNone)
+    stopped_recovery_ = {"the controller did not start: it runs in the collector, not with role agent",
+                         counts_.started_ns, "culpritd --check && systemctl restart culpritd"};
+  parts.stopped_recovery = stopped_recovery_;
   parts.access = read_access();
   parts.reload = [this](std::function<void(Status)> done) { reload(std::move(done)); };
   parts.inform = [this](const std::string& what) { log_.info(what); };
@@ -643,6 +652,9 @@ void Daemon::make_api() {
   if (recovery_) {
     recovery_api_ = std::make_unique<RecoveryApi>(env_, *recovery_, *recorder_);
     api_->set_recovery(recovery_api_.get());
+  } else if (stopped_recovery_) {
+    stopped_recovery_api_ = std::make_unique<StoppedRecoveryApi>(config_, *stopped_recovery_);
+    api_->set_recovery(stopped_recovery_api_.get());
   }
   if (delivery_) delivery_->publish_to(*api_);
   http_ = std::make_unique<HttpService>(

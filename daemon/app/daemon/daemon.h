@@ -154,7 +154,9 @@ class Daemon {
   std::unique_ptr<EndService> ends_;         // null: the role observes no host
   std::unique_ptr<CheckService> checks_;     // null: the role observes no host
   std::unique_ptr<DaemonApi> source_;
-  std::unique_ptr<RecoveryApi> recovery_api_;  // set with recovery_
+  std::unique_ptr<RecoveryApi> recovery_api_;                 // set with recovery_
+  std::optional<RecoveryTrouble> stopped_recovery_;           // why a configured controller did not start
+  std::unique_ptr<StoppedRecoveryApi> stopped_recovery_api_;  // set with it
   std::unique_ptr<serve::Api> api_;
   std::unique_ptr<HttpService> http_;
   std::unique_ptr<io::Worker> reloader_;

@@ -29,6 +29,21 @@ constexpr const char* kReinstall = "apt-get install --reinstall culprit";
 constexpr size_t kNamed = 3;                              // examples in a sentence
 constexpr TimeNs kSaneNs = 1'735'689'600 * kNsPerSecond;  // 2025: earlier times mean a wrong clock
 
+// The daemon's own word about its controller.
+DoctorRow controller_row(const nlohmann::json& reported) {
+  const auto word = [&](const char* name) {
+    const auto at = reported.find(name);
+    return at != reported.end() && at->is_string() ? at->get<std::string>() : std::string();
+  };
+  const std::string trouble = word("trouble"), remedy = word("remedy");
+  if (trouble.empty()) return {"controller", Health::kOk, fmt::format("act.mode is {}", word("mode")), {}};
+  if (remedy.empty()) return {"controller", Health::kOk, trouble, {}};  // another collector acts
+  const auto since = reported.find("trouble_since_ns");
+  const bool known = since != reported.end() && since->is_number_integer();
+  const std::string when = known ? " since " + format_time(since->get<TimeNs>()) : "";
+  return {"controller", Health::kFail, fmt::format("nothing is done{}: {}", when, trouble), remedy};
+}
+
 // Collects the rows; holds facts that all checks share.
 class Examination {
  public:
@@ -646,6 +661,8 @@ class Examination {
     if (!progresses(address, fmt::format("culpritd {} answers", theirs))) return;
     if (config().role == DaemonRole::kAgent && status.contains("forward")) forward(status["forward"]);
     if (status.contains("alerts") && status["alerts"].is_object()) undelivered(status["alerts"]);
+    if (status.contains("controller") && status["controller"].is_object())
+      rows_.push_back(controller_row(status["controller"]));
   }
 
   bool progresses(const std::string& address, const std::string& answers) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "core/recover/controller_impl.h"
 
 namespace culprit::recover {
@@ -99,6 +100,34 @@ std::optional<JobView> Controller::view(const std::string& key) const {
   out.asks = j.asks_until_ns != kNoTime;
   out.hosts = j.attempt.hosts;
   out.excluded = impl_->excluded_of(j);
+  return out;
+}
+
+std::vector<std::string> Controller::waits(const std::string& key) const {
+  const auto at = impl_->jobs.find(key);
+  if (at == impl_->jobs.end() || !at->second.lead) return {};
+  const ControlledJob& j = at->second;
+  const bool rests = j.state == JobState::kRun || j.state == JobState::kSuspect || j.state == JobState::kHeld;
+  if (!rests) return {};
+  const Case& c = *j.lead;
+  std::vector<std::string> out;
+  const auto add = [&](const std::string& why) {
+    out.push_back(fmt::format("{} (confidence {:.2f}): {}", to_terminal(c.title), c.confidence, why));
+  };
+  const Policy& policy = impl_->options.policy;
+  if (j.state == JobState::kSuspect)
+    add(fmt::format("a better verdict, or progress, is awaited until {}", format_time(j.limit_ns)));
+  if (j.alive && c.confidence < policy.stop_confidence)
+    add(fmt::format("to end a running job needs a confidence of {:.2f}", policy.stop_confidence));
+  if (!j.treatment.not_isolated.empty()) add("no host is isolated: " + j.treatment.not_isolated);
+  if (j.alive && j.declined_root == c.root) add("a person declined it for this attempt");
+  if (j.asks_until_ns != kNoTime)
+    add(fmt::format("it waits for a person until {}: `culprit recover approve {}`",
+                    format_time(j.asks_until_ns), j.decision));
+  if (impl_->guard.permit() == Permit::kObserve)
+    add("nothing is done in observe mode (act.mode)");
+  else if (const auto refusal = impl_->guard.restart(j.partition))
+    add(refusal->why);
   return out;
 }
 

@@ -240,6 +240,9 @@ class Controller {
   // Why the job is where it is: sentences, oldest first, at most 64 per job.
   std::vector<std::string> explain(const std::string& key) const;
   std::optional<JobView> view(const std::string& key) const;
+  // What keeps the leading verdict of a job from being acted on: sentences. Empty: there is no verdict, or
+  // what follows from it is being done.
+  std::vector<std::string> waits(const std::string& key) const;
   std::vector<std::string> jobs() const;  // keys, ascending
   // Whether a question of this decision is open: of a job, or of the return of a host.
   bool asks(const std::string& decision) const;

@@ -184,7 +184,7 @@ function worth(x) {
     return bar;
   };
   return section("What it was worth",
-    h("p", {}, h("b", {}, percent(x.ettr)), ` effective training time: ${span(x.productive_s)} of ${span(x.wall_s)}, over ${counted(x.jobs, "job")}, ${counted(x.attempts, "attempt")}, ${counted(x.failures, "failure")}.`),
+    h("p", {}, x.wall_s ? [h("b", {}, percent(x.ettr)), ` effective training time: ${span(x.productive_s)} of ${span(x.wall_s)}`] : "No effective training time is measured yet", `, over ${counted(x.jobs, "job")}, ${counted(x.attempts, "attempt")}, ${counted(x.failures, "failure")}.`),
     lost.length ? table(["Lost by", "Time"], lost.map((one) => [name(one.cause ?? CAUSES.none), share(one)])) : null,
     times.length ? table(["Time", "Middle", "9 of 10 within", "Longest", "Failures"], times.map(([what, q]) =>
       [what, span(q.median_s), span(q.p90_s), span(q.most_s), number(q.count)])) : null);
@@ -259,6 +259,7 @@ export function recoverView(main, at) {
       x = await json("v1/recovery");
       [done, would, cost] = await Promise.all([items("v1/recovery/actions"), items("v1/recovery/notes?kind=would-do"), json("v1/recovery/cost")]);
     } catch (error) {
+      if (x?.trouble) return off(new Error(x.trouble));  // a controller that did not start has no lists
       if (error.status !== 404 && error.status !== 403) throw error;
       return off(error);
     }

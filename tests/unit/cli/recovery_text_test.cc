@@ -72,4 +72,45 @@ BOOST_AUTO_TEST_CASE(costs_have_a_row_for_each_job_and_a_sum) {
   BOOST_TEST(shows_part(job_costs_text({{"items", Json::array()}}, Zone()), "knows no attempt"));
 }
 
+BOOST_AUTO_TEST_CASE(the_list_shows_stages_in_one_line_and_a_scheduler_that_is_away) {
+  Json json = {{"mode", "ask"},
+               {"trouble", "the scheduler does not answer: squeue: timeout\x1b"},
+               {"trouble_since_ns", kRecoveryToday},
+               {"remedy", "scontrol ping"},
+               {"view_ns", nullptr},
+               {"isolated", 0},
+               {"stages",
+                {{{"partition", nullptr},
+                  {"isolate", false},
+                  {"restart", true},
+                  {"check", false},
+                  {"return", false}}}},
+               {"items", Json::array()}};
+  BOOST_TEST(
+      recovery_overview_text(json, Zone()) ==
+      "mode ask; 0 hosts are out\n"
+      "stages: isolate off, restart ask, check off, return off\n"
+      "nothing is done since 2023-11-14 22:13:20: the scheduler does not answer: squeue: timeout\\x1b\n"
+      "  mend: scontrol ping\n"
+      "no job is known: the scheduler gave no view yet\n");
+  json["trouble"] = nullptr;
+  json["view_ns"] = kRecoveryToday;
+  json["mode"] = "observe";
+  const std::string sound = recovery_overview_text(json, Zone());
+  BOOST_TEST(shows_part(sound, "stages: isolate observe, restart observe, check observe, return observe\n"));
+  BOOST_TEST(sound.ends_with("the scheduler shows no job\n"));
+  BOOST_TEST(!shows_part(sound, "nothing is done"));
+}
+
+BOOST_AUTO_TEST_CASE(an_explanation_says_which_verdict_waits_and_why) {
+  const Json json = {{"job", "7"},
+                     {"attempt", 1},
+                     {"state", "run"},
+                     {"trouble", "the disk is full"},
+                     {"waits", {"GPU lost (confidence 0.60): it waits to settle"}}};
+  const std::string text = decision_text(json, Zone());
+  BOOST_TEST(shows_part(text, "nothing is done: the disk is full\n"));
+  BOOST_TEST(shows_part(text, "waits: GPU lost (confidence 0.60): it waits to settle\n"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

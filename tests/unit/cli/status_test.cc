@@ -47,4 +47,21 @@ BOOST_AUTO_TEST_CASE(an_agent_without_its_collector_says_so_and_all_has_each_fie
   BOOST_TEST((all.find("forward.sentence") != all.npos && all.find("forward.trouble") == all.npos), all);
 }
 
+BOOST_AUTO_TEST_CASE(a_controller_that_does_nothing_is_in_the_status_with_its_reason) {
+  Json json = {{"controller",
+                {{"mode", "act"},
+                 {"trouble", "the controller did not start: recover.db: not a database"},
+                 {"trouble_since_ns", 0},
+                 {"remedy", "culpritd --check"}}}};
+  const std::string text = status_text(json, Zone(), false);
+  BOOST_TEST(text.find("controller act; does nothing since ") != text.npos, text);
+  BOOST_TEST(text.find("; mend: culpritd --check\n") != text.npos, text);
+  BOOST_TEST(text.find("trouble    the controller did not start: recover.db: not a database\n") != text.npos,
+             text);
+  json["controller"] = {
+      {"mode", "ask"}, {"trouble", nullptr}, {"jobs", 3}, {"questions", 1}, {"isolated", 0}};
+  const std::string sound = status_text(json, Zone(), false);
+  BOOST_TEST(sound.find("controller ask; 3 jobs, 1 question open, 0 hosts out\n") != sound.npos, sound);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

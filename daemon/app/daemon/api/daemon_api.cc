@@ -8,6 +8,7 @@
 
 #include "app/daemon/api/api_json.h"
 #include "app/daemon/api/device_past.h"
+#include "app/daemon/api/recovery_api.h"
 #include "app/jobs/judgement.h"
 #include "base/time.h"
 #include "model/json_writer.h"
@@ -171,6 +172,10 @@ void DaemonApi::on_evidence_read(const serve::EvidenceQuery& query, const serve:
 void DaemonApi::status(Answer answer) {
   json out = status_values();
   if (parts_.alerts) out["alerts"] = alert_status(*parts_.alerts);
+  const ActMode mode = parts_.config->act.mode;
+  if (json controller = recovery_status(parts_.recovery, parts_.stopped_recovery, mode);
+      !controller.is_null())
+    out["controller"] = std::move(controller);
   answer(dump(out));
 }
 

@@ -50,9 +50,10 @@ struct AgentParts {
   std::function<const RasService*()> ras = {};                   // may return null
   // Applies the whole new configuration and rules, or nothing of them; answers afterwards.
   std::function<void(std::function<void(Status)>)> reload = {};
-  AlertService* alerts = nullptr;             // null with an uplink
-  VerdictFeed* verdicts = nullptr;            // null with an uplink
-  const RecoveryService* recovery = nullptr;  // null without a controller
+  AlertService* alerts = nullptr;                        // null with an uplink
+  VerdictFeed* verdicts = nullptr;                       // null with an uplink
+  const RecoveryService* recovery = nullptr;             // null without a controller
+  std::optional<RecoveryTrouble> stopped_recovery = {};  // why a controller did not start
   // A person says that a host was repaired.
   std::function<void(const std::string& host, const std::string& by)> repaired = {};
 };

@@ -262,6 +262,8 @@ std::string DaemonApi::metrics_text(Counters counters) {
   if (parts.alerts && counters == Counters::kAll) about_alerts(m, *parts.alerts);
   if (parts.recovery && counters == Counters::kAll)
     about_recovery(m, *parts.recovery, env_.now(io::Clock::kWall));
+  else if (parts.stopped_recovery && counters == Counters::kAll)
+    about_stopped_recovery(m);
   if (parts.uplink) about_uplink(m, parts.uplink->counters());
   if (const std::optional<serve::HttpCounts> http = parts.http()) {
     const serve::HttpCounts& counts = *http;

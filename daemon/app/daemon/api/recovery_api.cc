@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/daemon/api/daemon_api.h"
+#include "app/daemon/recover/controller_options.h"
 #include "base/text.h"
 #include "core/recover/cost.h"
 #include "model/recovery_json.h"
@@ -57,7 +58,7 @@ void write_cost(JsonWriter& w, const recover::Cost& cost) {
   w.field("failures", cost.failures);
   w.field("wall_s", cost.wall_s);
   w.field("productive_s", cost.productive_s);
-  w.field("ettr", cost.ettr());
+  if (cost.wall_s > 0) w.field("ettr", cost.ettr());  // without data there is no share
   w.list("lost", cost.lost_s, [&](const auto& lost) {
     w.object([&] {
       w.text_or_null("cause", lost.first);
@@ -195,6 +196,16 @@ void write_stages(JsonWriter& w, const recover::GuardOptions& options) {
   w.list("stages", all, [&](const auto& one) { write(one.first, one.second); });
 }
 
+void write_trouble(JsonWriter& w, const std::optional<RecoveryTrouble>& trouble) {
+  w.text_or_null("trouble", trouble ? trouble->text : "");
+  w.time("trouble_since_ns", trouble ? trouble->since_ns : kNoTime);
+  w.text_or_null("remedy", trouble ? trouble->remedy : "");
+}
+
+std::string with_remedy(const RecoveryTrouble& trouble) {
+  return trouble.text + (trouble.remedy.empty() ? "" : fmt::format("; mend: `{}`", trouble.remedy));
+}
+
 // Rows of the ledger, read by its reader.
 template <class Read>
 void answer_from(RecoveryService& service, serve::RecoverySource::Answer answer, Read read) {
@@ -218,7 +229,8 @@ void RecoveryApi::overview(Answer answer) {
   JsonWriter w;
   w.object([&] {
     w.field("mode", recover::to_string(controller.guard().options().mode));
-    w.text_or_null("trouble", service_.trouble().value_or(""));
+    write_trouble(w, service_.trouble());
+    w.time("view_ns", service_.view_ns());
     const auto breaker = controller.guard().breaker(now);
     w.text_or_null("breaker", breaker ? breaker->why : "");
     w.field("isolated", controller.guard().at_once());
@@ -238,7 +250,13 @@ void RecoveryApi::overview(Answer answer) {
 void RecoveryApi::decision(const std::string& job, Answer answer) {
   const std::string key = service_.key_of_job(job);
   const auto view = service_.controller().view(key);
-  if (!view) return answer(fail(ErrorCode::kNotFound, fmt::format("the controller knows no job {}", job)));
+  const auto trouble = service_.trouble();
+  if (!view)
+    return answer(fail(ErrorCode::kNotFound,
+                       fmt::format("the controller knows no job {}{}", job,
+                                   trouble ? fmt::format("; since {}: {}", format_time(trouble->since_ns),
+                                                         with_remedy(*trouble))
+                                           : "")));
   struct Rows {
     Result<std::vector<store::RecoveryNote>> notes = std::vector<store::RecoveryNote>();
     Result<std::vector<AttemptRecord>> attempts = std::vector<AttemptRecord>();
@@ -263,6 +281,8 @@ void RecoveryApi::decision(const std::string& job, Answer answer) {
         JsonWriter w;
         w.object([&] {
           write_job(w, view);
+          write_trouble(w, service_.trouble());
+          w.values("waits", waits_of(service_, view));
           w.values("explanation", service_.controller().explain(view.key));
           write_verdict(w, service_.verdicts().of(view.job.id));
           w.list("actions", actions, [&](const ActionRecord* row) { write(w, *row); });
@@ -331,6 +351,48 @@ void RecoveryApi::order(const serve::RecoveryOrder& order, const serve::Actor& b
     w.field("id", order.id);
   });
   answer(w.finish());
+}
+
+// ---- a controller that did not start
+
+void StoppedRecoveryApi::overview(Answer answer) {
+  const recover::GuardOptions options = controller_options(config_.act).guard;
+  JsonWriter w;
+  w.object([&] {
+    w.field("mode", recover::to_string(options.mode));
+    write_trouble(w, trouble_);
+    w.null("view_ns");
+    w.null("breaker");
+    w.field("isolated", 0);
+    write_stages(w, options);
+    for (const char* empty : {"questions", "answered", "out", "items"})
+      w.values(empty, std::vector<std::string>());
+  });
+  answer(w.finish());
+}
+
+void StoppedRecoveryApi::refuse(const Answer& answer) const {
+  answer(fail(ErrorCode::kIo, with_remedy(trouble_)));
+}
+
+nlohmann::json recovery_status(const RecoveryService* service, const std::optional<RecoveryTrouble>& stopped,
+                               ActMode mode) {
+  if (!service && !stopped) return nullptr;
+  constexpr const char* kModes[] = {"observe", "ask", "act"};
+  const auto trouble = service ? service->trouble() : stopped;
+  nlohmann::json out = {{"mode", kModes[static_cast<size_t>(mode)]},
+                        {"trouble", nullptr},
+                        {"trouble_since_ns", nullptr},
+                        {"remedy", nullptr}};
+  if (trouble) {
+    out["trouble"] = trouble->text;
+    out["trouble_since_ns"] = trouble->since_ns;
+    if (!trouble->remedy.empty()) out["remedy"] = trouble->remedy;
+  }
+  out["jobs"] = service ? service->controller().jobs().size() : 0;
+  out["questions"] = service ? service->questions().open().size() : 0;
+  out["isolated"] = service ? service->controller().guard().at_once() : 0;
+  return out;
 }
 
 }  // namespace culprit::app

@@ -19,13 +19,17 @@ void times_taken(serve::MetricsText& m, const char* name, const char* help,
       .value(serve::MetricsText::Histogram{recover::kCostBounds, times.counts, times.sum_s});
 }
 
+void about_trouble(serve::MetricsText& m, bool is_in_trouble) {
+  m.gauge("culprit_recovery_trouble", "1 while the controller can do nothing, else 0.")
+      .value(is_in_trouble ? 1 : 0);
+}
+
 void about_state(serve::MetricsText& m, const RecoveryService& service, TimeNs now) {
   const recover::Controller& controller = service.controller();
   const recover::Guard& guard = controller.guard();
   m.gauge("culprit_recovery_mode", "1 for the controller's mode: observe, ask, act.")
       .value(1, {{"mode", recover::to_string(guard.options().mode)}});
-  m.gauge("culprit_recovery_trouble", "1 while the controller can do nothing, else 0.")
-      .value(service.trouble() ? 1 : 0);
+  about_trouble(m, service.trouble().has_value());
   m.gauge("culprit_recovery_breaker_open", "1 while a limit on isolations is reached, else 0.")
       .value(guard.breaker(now) ? 1 : 0);
   m.gauge("culprit_recovery_hosts_isolated", "Hosts that the controller took out.").value(guard.at_once());
@@ -63,8 +67,8 @@ void about_recovery(serve::MetricsText& m, const RecoveryService& service, TimeN
   m.gauge("culprit_recovery_wall_seconds", "Time of all jobs in the ledger.").value(cost.wall_s);
   m.gauge("culprit_recovery_productive_seconds", "The part of it that trained, and was not done again.")
       .value(cost.productive_s);
-  m.gauge("culprit_recovery_ettr_ratio", "Effective training time: productive by all time, 0 to 1.")
-      .value(cost.ettr());
+  m.gauge("culprit_recovery_ettr_ratio", "Effective training time: productive by all time, 0 to 1.");
+  if (cost.wall_s > 0) m.value(cost.ettr());  // without data there is no share
   m.gauge("culprit_recovery_lost_seconds", "Time lost to failures, by class of the cause.");
   for (const auto& [cause, seconds] : cost.lost_s)
     m.value(seconds, {{"cause", cause.empty() ? "none" : to_utf8(cause)}});
@@ -73,6 +77,8 @@ void about_recovery(serve::MetricsText& m, const RecoveryService& service, TimeN
   times_taken(m, "culprit_recovery_again_seconds", "Decision to the next attempt's first step.",
               book.again());
 }
+
+void about_stopped_recovery(serve::MetricsText& m) { about_trouble(m, true); }
 
 std::string recovery_job_metrics(const RecoveryService& service, size_t most,
                                  const std::function<bool(const std::string& job)>& keep) {
@@ -91,8 +97,9 @@ std::string recovery_job_metrics(const RecoveryService& service, size_t most,
     m.gauge(name, help);
     for (const Row& row : rows) m.value(value(row.of.cost), {{"job_id", row.id}});
   };
-  each("culprit_recovery_job_ettr_ratio", "Effective training time of the job over its attempts, 0 to 1.",
-       [](const recover::Cost& c) { return c.ettr(); });
+  m.gauge("culprit_recovery_job_ettr_ratio", "Effective training time of the job over its attempts, 0 to 1.");
+  for (const Row& row : rows)
+    if (row.of.cost.wall_s > 0) m.value(row.of.cost.ettr(), {{"job_id", row.id}});
   each("culprit_recovery_job_attempts", "Attempts of the job.",
        [](const recover::Cost& c) { return amount(c.attempts); });
   each("culprit_recovery_job_lost_seconds", "Time that the job lost to failures.",

@@ -21,7 +21,7 @@ Status ClusterLease::renew(respond::Pace& pace) {
   if (!state.held) {
     held_until_ns_ = kNoTime;
     if (!state.trouble.empty()) return fail(ErrorCode::kIo, fmt::format("{}: {}", name, state.trouble));
-    return fail(ErrorCode::kIo,
+    return fail(ErrorCode::kBusy,
                 fmt::format("{} is of {}, which acts", name, respond::one_line(state.holder)));
   }
   if (state.trouble.empty()) held_until_ns_ = asked + name_.duration_ns - kMargin;

@@ -21,7 +21,7 @@ class ClusterLease {
       : name_(name), lease_(std::move(name), std::move(call)) {}
 
   void set_mode(ActMode mode) { acts_ = mode != ActMode::kObserve; }
-  // Takes or renews it. An error names the holder, or why it could not be read.
+  // Takes or renews it. An error names the holder (kBusy), or why it could not be read.
   Status renew(respond::Pace& pace);
   // Whether an action may begin at `now` (monotonic).
   bool permits(TimeNs now) const { return !acts_ || now < held_until_ns_; }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/daemon/recover/schedulers.h"
+#include "base/text.h"
 
 namespace culprit::app {
 namespace {
@@ -47,13 +48,43 @@ void JobVerdicts::put(std::span<const RunVerdict> verdicts, TimeNs now) {
     // A job that the scheduler does not show yet may appear; others are forgotten in take().
     const bool shown = parts_.jobs->known(parts_.jobs->resolve(id)).has_value();
     if (!shown && !verdicts_.contains(v.job) && verdicts_.size() >= kVerdictsMost) continue;
-    if (!v.settled && !is_final(v)) continue;
+    if (!v.settled && !is_final(v)) {
+      put_unsettled(v, now);
+      continue;
+    }
+    unsettled_.erase(v.job);
     Stored& stored = verdicts_[v.job];  // another user's job of the name has an entry of its own
     if (!is_same_cause(stored.verdict, v)) stored.since_ns = now, stored.measured = 1;
     stored.taken = stored.taken && are_same(stored.verdict, v);
     stored.verdict = v;
     stored.at_ns = now;
   }
+}
+
+void JobVerdicts::put_unsettled(const RunVerdict& v, TimeNs now) {
+  if (!v.verdict || (!unsettled_.contains(v.job) && unsettled_.size() >= kVerdictsMost))
+    return void(unsettled_.erase(v.job));
+  const Diagnosis& d = v.verdict->diagnosis;
+  Unsettled& one = unsettled_[v.job];
+  if (one.title != d.title) one.since_ns = now;
+  one.title = d.title, one.confidence = d.confidence, one.at_ns = now;
+}
+
+std::vector<std::string> JobVerdicts::waits(const std::string& id) const {
+  std::vector<std::string> out;
+  const auto is_of = [&](const std::string& job) { return parts_.jobs->resolve(id_of(job)) == id; };
+  for (const auto& [job, one] : unsettled_)
+    if (is_of(job))
+      out.push_back(
+          fmt::format("{} (confidence {:.2f}): since {} it waits to settle, for other data may change it",
+                      to_terminal(one.title), one.confidence, format_time(one.since_ns)));
+  for (const auto& [job, stored] : verdicts_)
+    if (!stored.taken && stored.verdict.verdict && is_of(job)) {
+      const Diagnosis& d = stored.verdict.verdict->diagnosis;
+      out.push_back(fmt::format("{} (confidence {:.2f}): it waits for a view of the scheduler",
+                                to_terminal(d.title), d.confidence));
+    }
+  return out;
 }
 
 // Whether a verdict may decide about the scheduler's job of its name: its data is the job's own user's alone,
@@ -168,6 +199,10 @@ std::vector<recover::VerdictSeen> JobVerdicts::take(TimeNs now) {
 
 void JobVerdicts::forget(TimeNs now) {
   std::erase_if(verdicts_, [&](const auto& one) {
+    return !parts_.jobs->known(parts_.jobs->resolve(id_of(one.first))) &&
+           now - one.second.at_ns > kForgetVerdict;
+  });
+  std::erase_if(unsettled_, [&](const auto& one) {
     return !parts_.jobs->known(parts_.jobs->resolve(id_of(one.first))) &&
            now - one.second.at_ns > kForgetVerdict;
   });

@@ -34,6 +34,10 @@ class JobVerdicts {
   // What the controller has not got yet. Jobs that the scheduler no longer shows are forgotten.
   std::vector<recover::VerdictSeen> take(TimeNs now);
 
+  // The verdicts on a job, by its id at the scheduler, that the controller has not got: a sentence each, with
+  // what they wait for.
+  std::vector<std::string> waits(const std::string& id) const;
+
   // The scheduler's id of the job, by culprit's; empty: it has none.
   std::string id_of(const std::string& job) const;
   // The verdict behind a job's decision, by its id at the scheduler; null: none.
@@ -50,6 +54,7 @@ class JobVerdicts {
     TimeNs since_ns = kNoTime;       // of the first verdict with this cause
     uint32_t measured = 1;           // as given
   };
+  void put_unsettled(const RunVerdict& v, TimeNs now);
   bool counts(const RunVerdict& v) const;
   bool is_final(const RunVerdict& v) const;
   bool is_acted_on(const ScheduledJob& job, const Diagnosis& diagnosis) const;
@@ -59,8 +64,14 @@ class JobVerdicts {
   void forget(TimeNs now);
 
   Parts parts_;
-  std::map<std::string, Stored> verdicts_;    // by culprit's id of the job: the latest
-  std::map<std::string, std::string> names_;  // culprit's id of a job, by the scheduler's
+  struct Unsettled {
+    std::string title;
+    double confidence = 0;
+    TimeNs since_ns = kNoTime, at_ns = kNoTime;  // of the first and the last one with this title
+  };
+  std::map<std::string, Stored> verdicts_;      // by culprit's id of the job: the latest
+  std::map<std::string, Unsettled> unsettled_;  // by culprit's id of the job: newer than the one above
+  std::map<std::string, std::string> names_;    // culprit's id of a job, by the scheduler's
 };
 
 }  // namespace culprit::app

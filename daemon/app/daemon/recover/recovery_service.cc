@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/daemon/recover/controller_options.h"
 #include "app/daemon/recover/own_jobs.h"
 #include "app/jobs/job_names.h"
 #include "model/recovery_json.h"
@@ -48,14 +49,12 @@ Result<std::string> damage_of(store::RecoveryStore& store, const store::Recovery
                      where);
 }
 
-double share(int64_t permille) { return static_cast<double>(permille) / 1000; }
-
 }  // namespace
 
 RecoveryService::RecoveryService(io::Env& env, RecoveryServiceOptions options)
     : env_(env),
       options_(std::move(options)),
-      controller_(controller_options()),
+      controller_(controller_options(options_.config->act)),
       log_(options_.config->state_dir + "/recover.inputs"),
       checks_(check_ways()),
       verdicts_(verdict_parts()) {
@@ -82,8 +81,9 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
   if (!damage) return tl::unexpected(damage.error());
   out->damage_ = std::move(*damage);
   const TimeNs lost_ns = out->damage_.empty() ? kNoTime : out->wall();
+  out->damaged_ns_ = lost_ns;
   if (lost_ns != kNoTime) out->controller_.lost_ledger(lost_ns);
-  out->log_.begin(out->controller_options(), *rows, out->wall(), lost_ns);
+  out->log_.begin(controller_options(out->config().act), *rows, out->wall(), lost_ns);
   std::map<std::string, std::pair<TimeNs, std::string>> newest;
   for (ActionRecord& row : rows->actions) {
     if (row.state == ActionState::kReserved) out->reserved_.push_back(row.order.op);
@@ -142,28 +142,6 @@ JobVerdicts::Parts RecoveryService::verdict_parts() {
   };
   out.note = [this](const recover::Note& one) { note(one); };
   out.warn = [this](const std::string& text) { options_.log(LogLevel::kWarning, text); };
-  return out;
-}
-
-recover::ControllerOptions RecoveryService::controller_options() const {
-  const Config::Act& act = options_.config->act;
-  recover::ControllerOptions out;
-  recover::GuardOptions& guard = out.guard;
-  guard.mode = act.mode == ActMode::kAct   ? recover::Mode::kAct
-               : act.mode == ActMode::kAsk ? recover::Mode::kAsk
-                                           : recover::Mode::kObserve;
-  const recover::Stages stages{act.isolate, act.restart, act.check, act.give_back};
-  if (act.partitions.empty()) guard.stages = stages;
-  for (const std::string& partition : act.partitions) guard.partitions[partition] = stages;
-  guard.short_window_ns = act.breaker.window_ns;
-  guard.short_limit = {static_cast<uint32_t>(act.breaker.window_hosts), share(act.breaker.window_permille)};
-  guard.long_limit = {static_cast<uint32_t>(act.breaker.day_hosts), share(act.breaker.day_permille)};
-  guard.at_once_limit = {static_cast<uint32_t>(act.breaker.at_once_hosts),
-                         share(act.breaker.at_once_permille)};
-  guard.veto_ns = act.veto_ns;
-  guard.probation_ns = act.probation_ns;
-  out.policy.isolate_confidence = static_cast<double>(act.confidence) / 100;
-  out.bounds.question_ns = act.question_ns;
   return out;
 }
 
@@ -226,7 +204,7 @@ std::set<std::string> RecoveryService::own_holds(const respond::SchedulerView& v
 
 void RecoveryService::reload() {
   if (reload_scheduler_) reload_scheduler_(options_.config->act);
-  give(controller_options());
+  give(controller_options(options_.config->act));
   run();
 }
 
@@ -332,6 +310,7 @@ void RecoveryService::write() {
         if (!*status) {
           if (store_error_ != status->error().text)
             options_.log(LogLevel::kError, "recover.db: " + status->error().text);
+          if (store_error_.empty()) store_since_ns_ = wall();
           store_error_ = status->error().text;
           waiting_ = std::move(*orders);
           // A person's word may have come meanwhile.
@@ -516,10 +495,13 @@ void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs 
     if (look_error_ != view.error().text)
       options_.log(LogLevel::kWarning,
                    fmt::format("no view of the scheduler, so nothing is done: {}", view.error().text));
+    if (look_error_.empty()) look_since_ns_ = read_ns;
     look_error_ = view.error().text;
+    look_refused_ = view.error().code == ErrorCode::kBusy;
     return;
   }
   look_error_.clear();
+  view_ns_ = read_ns;
   counts_.spares = view->spares;
   if (!view->spares_note.empty()) note({recover::NoteKind::kRecord, "", "", view->spares_note, {}});
   if (cannot_write()) return;  // what changes is seen again afterwards
@@ -654,10 +636,15 @@ std::string RecoveryService::key_of_job(const std::string& job) const {
   return known ? recover::key_of(*known) : "";
 }
 
-std::optional<std::string> RecoveryService::trouble() const {
-  for (const std::string* why : {&damage_, &store_error_, &look_error_})
-    if (!why->empty()) return *why;
-  return std::nullopt;
+std::optional<RecoveryTrouble> RecoveryService::trouble() const {
+  if (!damage_.empty()) return RecoveryTrouble{damage_, damaged_ns_, "culprit recover reset"};
+  if (!store_error_.empty())
+    return RecoveryTrouble{"the ledger cannot be written: " + store_error_, store_since_ns_,
+                           fmt::format("df -h {}", config().state_dir)};
+  if (look_error_.empty()) return std::nullopt;
+  if (look_refused_) return RecoveryTrouble{look_error_, look_since_ns_, ""};  // another collector acts
+  return RecoveryTrouble{"the scheduler does not answer: " + look_error_, look_since_ns_,
+                         scheduler_remedy(config())};
 }
 
 void RecoveryService::query(std::function<void(store::RecoveryStore&)> work, std::function<void()> done) {
@@ -666,6 +653,12 @@ void RecoveryService::query(std::function<void(store::RecoveryStore&)> work, std
 
 void RecoveryService::read(std::function<void(store::RecoveryStore&)> work, std::function<void()> done) {
   reader_->submit([store = reader_store_, work = std::move(work)] { work(*store); }, std::move(done));
+}
+
+std::vector<std::string> waits_of(const RecoveryService& service, const recover::JobView& job) {
+  std::vector<std::string> out = service.verdicts().waits(job.job.id);
+  for (std::string& one : service.controller().waits(job.key)) out.push_back(std::move(one));
+  return out;
 }
 
 }  // namespace culprit::app

@@ -24,6 +24,7 @@
 #include "app/daemon/recover/input_log.h"
 #include "app/daemon/recover/job_verdicts.h"
 #include "app/daemon/recover/open_questions.h"
+#include "app/daemon/recover/recovery_trouble.h"
 #include "app/daemon/recover/scheduled_jobs.h"
 #include "app/daemon/recover/schedulers.h"
 #include "core/recover/controller.h"
@@ -90,7 +91,9 @@ class RecoveryService {
   // The controller's key of a job, by culprit's or the scheduler's id; empty: unknown.
   std::string key_of_job(const std::string& job) const;
   // Why the controller does nothing now; nothing: it works.
-  std::optional<std::string> trouble() const;
+  std::optional<RecoveryTrouble> trouble() const;
+  // When the reading of the last view of the scheduler began; kNoTime: there was none since the start.
+  TimeNs view_ns() const { return view_ns_; }
   const OpenQuestions& questions() const { return questions_; }
   const recover::CostBook& cost() const { return cost_; }
   const RecoveryCounts& counts() const { return counts_; }
@@ -108,7 +111,6 @@ class RecoveryService {
     TimeNs until_ns = kNoTime;
   };
 
-  recover::ControllerOptions controller_options() const;
   void give(recover::Input input) { inputs_.push_back(std::move(input)); }
   void run();
   void write();
@@ -175,10 +177,15 @@ class RecoveryService {
   std::optional<recover::BreakerReset> last_reset_;
   std::vector<std::string> reserved_;  // ops found reserved at the start
   std::string look_error_, store_error_, damage_;
+  bool look_refused_ = false;  // look_error_ is no fault: another collector acts
+  TimeNs look_since_ns_ = kNoTime, store_since_ns_ = kNoTime, damaged_ns_ = kNoTime, view_ns_ = kNoTime;
   bool restored_ = false, begun_ = false, writing_ = false, looking_ = false, reading_ = false,
        stopped_ = false;
   std::unique_ptr<io::Timer> soon_;  // the next look, while the end of processes is awaited
   TimeNs looked_ns_ = kNoTime, read_ns_ = kNoTime, pruned_ns_ = kNoTime;
 };
+
+// Which verdicts on a job are not acted on, and what they wait for: a sentence each.
+std::vector<std::string> waits_of(const RecoveryService& service, const recover::JobView& job);
 
 }  // namespace culprit::app

@@ -230,6 +230,24 @@ SchedulerParts scheduler_parts(const Config& config) {
   return {};
 }
 
+std::string scheduler_remedy(const Config& config) {
+  const std::string& conf = config.act.slurm_conf;
+  const auto& kubernetes = config.act.kubernetes;
+  switch (config.act.scheduler) {
+    case Scheduler::kSlurm:
+      return (conf.empty() ? "" : fmt::format("SLURM_CONF={} ", conf)) + "scontrol ping";
+    case Scheduler::kKubernetes:
+      return fmt::format("kubectl {}auth can-i list pods {}",
+                         kubernetes.server.empty() ? "" : fmt::format("--server {} ", kubernetes.server),
+                         kubernetes.space.empty() ? "--all-namespaces" : "-n " + kubernetes.space);
+    case Scheduler::kNone:
+    case Scheduler::kExec:
+    case Scheduler::kWebhook:
+      break;
+  }
+  return "journalctl -u culpritd -n 50";
+}
+
 std::string scheduled_id(Scheduler scheduler, const std::string& job) {
   const std::string name(name_of_job(job));
   switch (scheduler) {

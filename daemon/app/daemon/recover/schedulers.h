@@ -32,6 +32,9 @@ struct SchedulerParts {
 };
 SchedulerParts scheduler_parts(const Config& config);
 
+// A shell command that shows why the scheduler gives no view.
+std::string scheduler_remedy(const Config& config);
+
 // The scheduler's id, or one of a job's other names there, by culprit's id of a job; empty: the scheduler has
 // no such id. Slurm: digits. Kubernetes: "NAMESPACE_NAME" is "NAMESPACE/NAME"; "pod-UID" stays. Own
 // launchers: the id itself.

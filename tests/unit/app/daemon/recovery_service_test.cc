@@ -282,6 +282,63 @@ BOOST_AUTO_TEST_CASE(a_verdict_waits_while_the_scheduler_gives_no_answer) {
   BOOST_TEST(site.orders.size() == 2u);
 }
 
+BOOST_AUTO_TEST_CASE(a_scheduler_that_does_not_answer_is_named_with_its_time_and_what_mends_it) {
+  ControlledSite site;
+  BOOST_TEST(!site.service->trouble());
+  const TimeNs seen_ns = site.service->view_ns();
+  BOOST_TEST((seen_ns != kNoTime));
+  site.answers = false;
+  site.pass(3 * kNsPerSecond);
+  const auto first = site.service->trouble();
+  site.pass(60 * kNsPerSecond);
+  const auto later = site.service->trouble();
+  BOOST_TEST_REQUIRE((first && later));
+  BOOST_TEST(later->text == "the scheduler does not answer: no answer");
+  BOOST_TEST(later->remedy == "scontrol ping");
+  BOOST_TEST(later->since_ns == first->since_ns);
+  BOOST_TEST(site.service->view_ns() >= seen_ns);
+  BOOST_TEST(site.service->view_ns() < later->since_ns);
+  site.answers = true;
+  site.pass(3 * kNsPerSecond);
+  BOOST_TEST(!site.service->trouble());
+}
+
+// A verdict without an action has a sentence on what it waits for.
+BOOST_AUTO_TEST_CASE(a_verdict_that_waits_says_why) {
+  const auto shows = [](const ControlledSite& site, std::string_view part) {
+    const auto view = site.service->controller().view(site.service->key_of_job("77"));
+    std::string all;
+    for (const std::string& one : waits_of(*site.service, *view)) all += one + "\n";
+    BOOST_TEST(all.find(part) != all.npos, all << " without " << part);
+  };
+  Diagnosis unsure = gpu_lost("n2", 0);
+  unsure.confidence = 0.6;
+  struct Row {
+    ActMode mode;
+    bool settled;
+    const char* wanted;
+  };
+  for (const Row& row : {Row{ActMode::kAct, false, "(confidence 0.60): since 20"},
+                         Row{ActMode::kAct, false, " it waits to settle"},
+                         Row{ActMode::kAct, true, "to end a running job needs a confidence of 0.75"},
+                         Row{ActMode::kAct, true, "the confidence is 0.60, and an isolation needs 0.85"},
+                         Row{ActMode::kObserve, true, "nothing is done in observe mode (act.mode)"}}) {
+    ControlledSite site(row.mode);
+    unsure.time_ns = unsure.evidence[0].time_ns = site.env.wall_ns;
+    site.give(unsure, row.settled);
+    shows(site, row.wanted);
+  }
+  ControlledSite asking(ActMode::kAsk);
+  asking.give(gpu_lost("n2", asking.env.wall_ns), true);
+  shows(asking, "it waits for a person until ");
+  shows(asking, "`culprit recover approve d-");
+  ControlledSite away;
+  away.answers = false;
+  away.pass(3 * kNsPerSecond);
+  away.give(gpu_lost("n2", away.env.wall_ns), true);
+  shows(away, "it waits for a view of the scheduler");
+}
+
 // "culprit clear HOST": the return is no undo, so the cause may isolate it again.
 BOOST_AUTO_TEST_CASE(a_host_that_a_person_repaired_is_returned_without_a_veto) {
   ControlledSite site;

@@ -259,6 +259,14 @@ const Case kCases[] = {
        m.answers["/v1/status"] =
            R"({"version":")" CULPRIT_VERSION R"(","alerts":{"troubles":["receiver hook gets nothing"]}})";
      }},
+    {"fail controller: nothing is done since 1970-01-01 00:00:01.000: the scheduler does not answer | "
+     "scontrol "
+     "ping",
+     [](Machine& m) {
+       m.answers["/v1/status"] = R"({"version":")" CULPRIT_VERSION
+                                 R"(","controller":{"mode":"act","trouble":"the scheduler does not answer",)"
+                                 R"("trouble_since_ns":1000000000,"remedy":"scontrol ping"}})";
+     }},
     {"warn trace: /run/culprit-trace/trace.sock: connection refused",
      [](Machine& m) {
        m.unreachable["unix:/run/culprit-trace/trace.sock"] = {
