@@ -10,7 +10,9 @@
 #include <string>
 
 #include "app/config/config.h"
+#include "app/config/config_places.h"
 #include "app/daemon/daemon.h"
+#include "app/daemon/recover/controller_check.h"
 #include "app/daemon/self/log.h"
 #include "app/daemon/self/notify.h"
 #include "app/plugins/configured.h"
@@ -56,12 +58,21 @@ int check(const std::string& config) {
   ::clock_gettime(CLOCK_REALTIME, &now);
   const app::ConfigCheck checked = app::check_config(config, now.tv_sec * kNsPerSecond);
   app::ConfiguredPlugins plugins;
-  if (checked.status == kDone) plugins = app::check_configured_plugins(app::load_config(config).config);
+  app::ControllerChecked controller;
+  if (checked.status == kDone) {
+    const app::LoadedConfig loaded = app::load_config(config);
+    plugins = app::check_configured_plugins(loaded.config);
+    controller = app::check_controller(loaded);
+  }
   std::fputs(checked.errors.c_str(), stderr);
+  const auto print_line = [](const std::string& text) {
+    std::fprintf(stderr, "%s\n", to_terminal(text).c_str());
+  };
+  for (const app::ConfigError& error : controller.errors) print_line(app::format_error(error));
+  for (const app::ConfigError& warning : controller.warnings) print_line(app::format_warning(warning));
   for (const auto* sentences : {&plugins.errors, &plugins.notes})
-    for (const std::string& sentence : *sentences)
-      std::fprintf(stderr, "%s\n", to_terminal(sentence).c_str());
-  if (!plugins.errors.empty()) return kWrong;
+    for (const std::string& sentence : *sentences) print_line(sentence);
+  if (!plugins.errors.empty() || !controller.errors.empty()) return kWrong;
   std::fputs(checked.output.c_str(), stdout);
   return checked.status;
 }

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
 
+#include "app/config/config_places.h"
 #include "app/config/options.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -69,14 +71,6 @@ std::string own_host_name() {
   return name;
 }
 
-// An error at the position of the key, such as "http.tls.cert".
-ConfigError error_at(const LoadedConfig& loaded, const std::string& key, const std::string& what) {
-  ConfigError error{"", 0, 0, fmt::format("'{}': {}", key, what)};
-  if (const auto at = loaded.places.find(key); at != loaded.places.end())
-    error.file = at->second.file, error.line = at->second.line, error.column = at->second.column;
-  return error;
-}
-
 // Launchers and programs that deliver mail run with the daemon's rights. A missing program fails only when it
 // is used: it may be installed later.
 void check_programs(LoadedConfig& loaded, uid_t owner) {
@@ -108,6 +102,17 @@ std::string sendmail_key(const std::string& receiver) { return "alert " + receiv
 std::string format_error(const ConfigError& error) {
   if (error.line == 0) return fmt::format("{}: error: {}", error.file, error.what);
   return fmt::format("{}:{}:{}: error: {}", error.file, error.line, error.column, error.what);
+}
+
+std::string format_warning(const ConfigError& error) {
+  return fmt::format("{}:{}:{}: warning: {}", error.file, error.line, error.column, error.what);
+}
+
+ConfigError error_at(const LoadedConfig& loaded, const std::string& key, const std::string& what) {
+  ConfigError error{"", 0, 0, fmt::format("'{}': {}", key, what)};
+  if (const auto at = loaded.places.find(key); at != loaded.places.end())
+    error.file = at->second.file, error.line = at->second.line, error.column = at->second.column;
+  return error;
 }
 
 LoadedConfig load_config(const std::string& path, std::optional<uid_t> owner) {
@@ -215,6 +220,12 @@ std::vector<std::string> without_effect(const Config& config) {
     out.emplace_back("act.mode: has no effect while act.isolate and act.restart are off");
   if (act.spares > 0 && (act.scheduler != Scheduler::kSlurm || !act.restart))
     out.emplace_back("act.spares: has an effect with act.scheduler slurm and act.restart alone");
+  const bool launches = act.scheduler == Scheduler::kExec || act.scheduler == Scheduler::kWebhook;
+  for (const auto& [on, stage, order] : {std::tuple(act.isolate, "isolate", "isolate"),
+                                         {act.restart, "restart", "run_again"},
+                                         {act.give_back, "return", "return"}})
+    if (launches && on && std::ranges::find(act.launcher.orders, order) == act.launcher.orders.end())
+      out.push_back(fmt::format("act.{}: has no effect while act.launcher.orders has no {}", stage, order));
   if (act.give_back && !act.check)
     out.emplace_back("act.return: has no effect while act.check is off: a return follows a passed check");
   return out;
@@ -261,7 +272,7 @@ std::string trouble_of_certificates(const LoadedConfig& loaded, TimeNs now, std:
   for (const io::TlsTrouble& trouble : io::examine({files.cert, files.key, files.ca, files.crl}, use)) {
     const ConfigError error = certificate_error(loaded, agent ? "forward" : "collector", trouble);
     if (trouble.may_be_meant)
-      warnings += fmt::format("{}:{}:{}: warning: {}\n", error.file, error.line, error.column, error.what);
+      warnings += format_warning(error) + "\n";
     else
       out += format_error(error) + "\n";
   }
