@@ -1,5 +1,6 @@
 #include "cli/command.h"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <optional>
 #include <sstream>
 
+#include "base/text.h"
 #include "cli/help_page.h"
 
 namespace culprit::cli {
@@ -30,6 +32,18 @@ const CLI::App& last_verb(const CLI::App& app) {
   return *at;
 }
 
+// An option of a verb in front of the verb: "--retries" belongs behind `culprit run`.
+std::string verbs_with(const CLI::App& app, const std::string& option) {
+  constexpr size_t kNamed = 3;  // more verbs: the help says which
+  std::vector<std::string> verbs;
+  if (!app.get_subcommands().empty()) return "";
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (!verb->get_group().empty() && verb->get_option_no_throw(option))
+      verbs.push_back(fmt::format("`{} {}`", app.get_name(), verb->get_name()));
+  if (verbs.empty() || verbs.size() > kNamed) return "";
+  return "; it is an option of " + CLI::detail::join(verbs, ", ");
+}
+
 // The error for arguments that no option or argument accepts. An unknown option comes first: its value may be
 // left over too, or make a required argument seem missing.
 Parsed left_over(const CLI::App& app, Parsed otherwise) {
@@ -47,7 +61,34 @@ Parsed left_over(const CLI::App& app, Parsed otherwise) {
     return otherwise;
   }
   out.text = (option != all.end() ? out.unknown : all.front()) + ": no such option or argument";
+  if (option != all.end()) out.text += verbs_with(app, out.unknown);
   return out;
+}
+
+// "--retries: must be a number, not 'x'".
+std::string conversion_text(const std::string& what) {
+  constexpr std::string_view kBefore = "Could not convert: ";
+  const size_t equals = what.find(" = ");
+  if (!what.starts_with(kBefore) || equals == what.npos) return what;
+  const std::string name = what.substr(kBefore.size(), equals - kBefore.size());
+  const std::string value = what.substr(equals + 3);
+  char* end = nullptr;
+  const double number = std::strtod(value.c_str(), &end);
+  const bool is_number = !value.empty() && *end == '\0';
+  const char* wanted = !is_number   ? "a number"
+                       : number < 0 ? "a whole number, 0 or more"
+                                    : "a whole number in its range";
+  return fmt::format("{}: must be {}, not {}", name, wanted, fmt::format("'{}'", shorten(value, 80)));
+}
+
+// "--retries: N is missing behind it".
+std::string mismatch_text(const std::string& what) {
+  constexpr std::string_view kOne = ": 1 required ", kAfter = " missing";
+  const size_t at = what.find(kOne);
+  if (at == what.npos || !what.ends_with(kAfter)) return what;
+  const size_t from = at + kOne.size();
+  return fmt::format("{}: needs a value, {}", what.substr(0, at),
+                     what.substr(from, what.size() - kAfter.size() - from));
 }
 
 // The help's description of an option's value.
@@ -267,6 +308,10 @@ Parsed Command::parse(const std::vector<std::string>& words) {
     return left_over(*app_, {Parsed::Kind::kMissing, error.what(), named_verb(*app_)});
   } catch (const CLI::ExtrasError& error) {
     return left_over(*app_, {Parsed::Kind::kWrong, error.what(), named_verb(*app_)});
+  } catch (const CLI::ConversionError& error) {
+    return {Parsed::Kind::kWrong, conversion_text(error.what()), named_verb(*app_)};
+  } catch (const CLI::ArgumentMismatch& error) {
+    return {Parsed::Kind::kWrong, mismatch_text(error.what()), named_verb(*app_)};
   } catch (const CLI::Error& error) {
     return {Parsed::Kind::kWrong, error.what(), named_verb(*app_)};
   }

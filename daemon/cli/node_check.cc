@@ -23,7 +23,7 @@ Examples:
   culprit node-check --full                    # also memory, disk, PCIe links, the vendor's diagnostics
   culprit node-check --full --strict || exit 1 # a gate that takes no answer for a failure
 
-Exit status: 0 passed or unknown, 1 failed, 2 usage; with --strict 3 unknown.)";
+Exit status: 0 passed or unknown, 1 failed, 2 usage or a wrong configuration; with --strict 3 unknown.)";
 
 constexpr int kUnknown = 3;  // with --strict
 constexpr TimeNs kQuickWithin = 900 * kNsPerMs;
@@ -134,10 +134,13 @@ int node_check(NodeCheckOptions& o) {
     return report_error("node-check: --full tests this host; without --host"), kUnable;
   if (o.full) {
     loaded = app::load_config(o.config);
-    if (!loaded->errors.empty()) {
-      if (!o.config.empty()) return report_error(app::format_error(loaded->errors.front())), kUnable;
-      loaded = app::LoadedConfig{};  // a user who may not read it gets the defaults
-    }
+    // A user who may not read the daemon's configuration gets the defaults; a wrong one is never replaced.
+    const auto wrong = std::ranges::find_if(loaded->errors, [&](const app::ConfigError& error) {
+      return !o.config.empty() || error.code != ErrorCode::kDenied;
+    });
+    if (wrong != loaded->errors.end())
+      return report_error("node-check: " + app::format_error(*wrong)), kUnable;
+    if (!loaded->errors.empty()) loaded = app::LoadedConfig{};
     within += loaded->config.check.within_ns + kBeyond;
   }
   const auto goes_on = [] {

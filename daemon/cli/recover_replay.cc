@@ -19,7 +19,7 @@ Examples:
   culprit recover replay recover.inputs --quiet && echo equal
 
 Prints the orders that a fresh controller gives to the recorded inputs. The exit code is 0 if they equal the
-recorded ones, 1 if they differ, and 2 if the files are no recording.)";
+recorded ones, 1 if they differ, and 2 if the files are no recording or nothing was recorded yet.)";
 constexpr uintmax_t kReplayedBytes = uintmax_t{4} << 30;  // of all files
 
 struct ReplayOptions {
@@ -75,6 +75,16 @@ std::string summary_of(const recover::Replayed& r) {
                            to_terminal(r.first_difference));
 }
 
+// The result in one line.
+std::string result_line(const recover::Replayed& r) {
+  std::string out = r.different == 0
+                        ? fmt::format("equal: {}, {}", counted(r.steps, "step"), counted(r.orders, "order"))
+                        : fmt::format("{} of {} differ; the first {}", r.different, counted(r.steps, "step"),
+                                      to_terminal(r.first_difference));
+  if (!r.incomplete.empty()) out += "; incomplete: " + to_terminal(r.incomplete);
+  return out + "\n";
+}
+
 std::string json_of(const recover::Replayed& r) {
   JsonWriter w;
   w.object([&] {
@@ -100,7 +110,15 @@ int replay(const ReplayOptions& o) {
       return report_error("recover replay: " + status.error().text), kUnable;
   const recover::Replayed& result = replayer.result();
   if (result.recordings == 0) return report_error("recover replay: the files have no recording"), kUnable;
-  if (!print(o.format == "json" ? json_of(result) : summary_of(result))) return kUnable;
+  if (result.steps == 0)
+    return report_error(fmt::format("recover replay: nothing was recorded: {} without a step{}",
+                                    counted(result.recordings, "recording"),
+                                    result.incomplete.empty() ? "" : "; " + result.incomplete)),
+           kUnable;
+  const std::string text = o.format == "json" ? json_of(result)
+                           : o.quiet          ? result_line(result)
+                                              : summary_of(result);
+  if (!print(text)) return kUnable;
   return result.different == 0 ? kDone : kFound;
 }
 
@@ -113,7 +131,7 @@ void add_recover_replay(Command& recover, Run& run) {
   verb->footer(kReplayExamples);
   verb->add_option("FILE", o->files, "Parts of a recording, the oldest first")->required();
   verb->add_option("--format,-f", o->format, "text or json")->one_of({"text", "json"})->show_default();
-  verb->add_flag("--quiet,-q", o->quiet, "Only the result");
+  verb->add_flag("--quiet,-q", o->quiet, "The result alone, in one line");
   verb->callback([o, &run] { run = [o] { return replay(*o); }; });
 }
 

@@ -22,6 +22,7 @@ import cli_completion  # noqa: F401
 import cli_diff  # noqa: F401
 import cli_mcp  # noqa: F401
 import cli_plugins  # noqa: F401  its promises are among those tried
+import cli_recover  # noqa: F401
 import cli_rules  # noqa: F401
 import cli_shell  # noqa: F401
 import cli_stacks  # noqa: F401

@@ -118,6 +118,24 @@ BOOST_AUTO_TEST_CASE(the_option_that_was_meant_is_named) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_wrong_value_of_an_option_says_what_is_expected) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"run", "--retries", "x", "true"}, "--retries: must be a number, not 'x'"},
+      {{"run", "--retries", "-1", "true"}, "--retries: must be a whole number, 0 or more, not '-1'"},
+      {{"run", "--retries", "1.5", "true"}, "--retries: must be a whole number in its range, not '1.5'"},
+      {{"run", "--retries"}, "--retries: needs a value, N"},
+      {{"--retries", "3"}, "--retries: no such option or argument; it is an option of `culprit run`"},
+  };
+  for (const auto& [words, wanted] : cases) {
+    Command app(kAboutCulprit, "culprit");
+    Run run;
+    add_verbs(app, run);
+    const Parsed parsed = app.parse(words);
+    BOOST_TEST((parsed.kind == Parsed::Kind::kWrong));
+    BOOST_TEST(parsed.text == wanted);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_missing_argument_is_no_misspelt_option) {
   Command app(kAboutCulprit, "culprit");
   Run run;
