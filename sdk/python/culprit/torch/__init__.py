@@ -11,9 +11,13 @@
         monitor.step(step, loss)
 
 Both are made on all ranks, after the model is wrapped. Neither raises into the loop, changes what it
-computes, or does anything with CULPRIT_DISABLE=1. torch 1.13 or later."""
+computes, or does anything with CULPRIT_DISABLE=1. torch 1.13 or later.
+
+A third one acts, if it is switched on: Guard looks at a step before the optimiser takes it, has a doubtful one
+computed again, or says that it be skipped."""
 from ._audit import Audit
 from ._digest import digest
+from ._guard import Guard, Verdict
 from ._monitor import Monitor
 
-__all__ = ["Audit", "Monitor", "digest"]
+__all__ = ["Audit", "Guard", "Monitor", "Verdict", "digest"]
