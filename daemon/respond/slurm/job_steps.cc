@@ -179,8 +179,8 @@ bool JobSteps::get_spares(const JobState& job) {
   const uint32_t most = static_cast<uint32_t>(order_.excluded.size());
   const uint32_t nodes = spares_ns_ == kNoTime ? lost_ : 1;
   if (spares_ >= most) return false;
-  spares_ns_ = now;
   const auto got = options_.spares->hand_over(commands_, std::min(nodes, most - spares_), now);
+  if (got || got.error().kind != SlurmError::Kind::kNoAnswer) spares_ns_ = now;
   if (got) spares_ += *got;
   return got && *got > 0;
 }

@@ -3,18 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 namespace culprit::respond::slurm {
+namespace {
 
-void SparePool::want(uint32_t nodes) {
-  const std::lock_guard lock(mutex_);
-  wanted_ = nodes;
-  if (nodes == 0) nodes_.reset();
-}
+constexpr std::chrono::milliseconds kLockWithin{200};  // commands of another thread may take 15 s
+
+}  // namespace
 
 std::optional<uint32_t> SparePool::nodes() const {
-  const std::lock_guard lock(mutex_);
-  return nodes_;
+  const int64_t nodes = nodes_;
+  if (wanted_ == 0 || nodes < 0) return std::nullopt;
+  return static_cast<uint32_t>(nodes);
 }
 
 // Slurm has no reservation of no nodes.
@@ -42,9 +43,9 @@ SlurmResult<uint32_t> SparePool::resize(const Commands& commands, uint32_t from,
 }
 
 // Slurm refuses a number beyond its idle nodes, so it is asked for fewer then.
-SlurmResult<uint32_t> SparePool::grow(const Commands& commands, uint32_t from) const {
+SlurmResult<uint32_t> SparePool::grow(const Commands& commands, uint32_t from, uint32_t to) const {
   SlurmResult<uint32_t> out = from;
-  for (uint32_t more = wanted_ - from; more > 0; more /= 2) {
+  for (uint32_t more = to - from; more > 0; more /= 2) {
     out = resize(commands, from, from + more);
     if (out || out.error().kind != SlurmError::Kind::kRefused) return out;
   }
@@ -52,7 +53,9 @@ SlurmResult<uint32_t> SparePool::grow(const Commands& commands, uint32_t from) c
 }
 
 SlurmResult<uint32_t> SparePool::hand_over(const Commands& commands, uint32_t nodes, TimeNs now) {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock(mutex_, kLockWithin);
+  if (!lock)
+    return tl::unexpected(SlurmError{SlurmError::Kind::kNoAnswer, "the pool of spares is being changed"});
   if (wanted_ == 0) return 0u;
   const auto seen = commands.reservation(kName);
   if (!seen) return seen;
@@ -67,24 +70,29 @@ SlurmResult<uint32_t> SparePool::hand_over(const Commands& commands, uint32_t no
 }
 
 std::optional<std::string> SparePool::fill(const Commands& commands, TimeNs now) {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock(mutex_, kLockWithin);
+  const uint32_t wanted = wanted_;
+  if (!lock || wanted == 0) return std::nullopt;
   const bool early =
       (filled_ns_ != kNoTime && now - filled_ns_ < kFillEvery) || now - handed_over_ns_ < kAfterHandOver;
-  if (wanted_ == 0 || early) return std::nullopt;
+  if (early) return std::nullopt;
   filled_ns_ = now;
   const auto seen = commands.reservation(kName);
   if (seen) nodes_ = *seen;
-  const auto is_now = seen && *seen < wanted_ ? grow(commands, *seen) : seen;
+  auto is_now = seen;
+  if (seen && *seen < wanted) is_now = grow(commands, *seen, wanted);
+  if (seen && *seen > wanted) is_now = resize(commands, *seen, wanted);
   if (is_now) nodes_ = *is_now;
   const std::string trouble = is_now ? "" : is_now.error().text;
   const bool is_new = trouble != trouble_;
   trouble_ = trouble;
   if (!trouble.empty()) {
     if (!is_new) return std::nullopt;
-    return fmt::format("the pool {} has {} of {} nodes: {}", kName, nodes_.value_or(0), wanted_, trouble);
+    return fmt::format("the pool {} has {} of {} nodes: {}", kName, std::max<int64_t>(nodes_, 0), wanted,
+                       trouble);
   }
   if (*is_now == *seen) return std::nullopt;
-  return fmt::format("the pool {} has {} of {} nodes, {} before", kName, *is_now, wanted_, *seen);
+  return fmt::format("the pool {} has {} of {} nodes, {} before", kName, *is_now, wanted, *seen);
 }
 
 }  // namespace culprit::respond::slurm

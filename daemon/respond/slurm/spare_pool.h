@@ -3,9 +3,10 @@
 // and the pool is filled again from idle nodes. The configuration has the number of spares, Slurm has the
 // rest: after a crash nothing is to be remembered.
 //
-// Needs an operator of Slurm. Any thread.
+// Needs an operator of Slurm. Any thread; want() and nodes() never wait.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -27,10 +28,10 @@ class SparePool {
   SparePool(std::string partition, TimeNs now) : partition_(std::move(partition)), handed_over_ns_(now) {}
 
   // Nodes that the pool is to have; 0: it is left alone.
-  void want(uint32_t nodes);
-  // Hands over at most `nodes`; returns how many.
+  void want(uint32_t nodes) { wanted_ = nodes; }
+  // Hands over at most `nodes`; returns how many. kNoAnswer, too, while the pool is being changed.
   SlurmResult<uint32_t> hand_over(const Commands& commands, uint32_t nodes, TimeNs now);
-  // Creates or grows the pool, at most each kFillEvery. Without idle nodes it stays as it is. Returns what a
+  // Creates or resizes the pool, at most each kFillEvery. Without idle nodes it stays as it is. Returns what a
   // person should know; nothing: no change, and no new trouble.
   std::optional<std::string> fill(const Commands& commands, TimeNs now);
   // Nodes when Slurm was last asked; nothing: unknown, or there is to be no pool.
@@ -38,12 +39,12 @@ class SparePool {
 
  private:
   SlurmResult<uint32_t> resize(const Commands& commands, uint32_t from, uint32_t to) const;
-  SlurmResult<uint32_t> grow(const Commands& commands, uint32_t from) const;
+  SlurmResult<uint32_t> grow(const Commands& commands, uint32_t from, uint32_t to) const;
 
   const std::string partition_;
-  mutable std::mutex mutex_;  // also over the commands: one change at a time
-  uint32_t wanted_ = 0;
-  std::optional<uint32_t> nodes_;
+  std::atomic<uint32_t> wanted_ = 0;
+  std::atomic<int64_t> nodes_ = -1;  // -1: unknown
+  std::timed_mutex mutex_;           // of what follows, and of the commands: one change at a time
   TimeNs handed_over_ns_, filled_ns_ = kNoTime;
   std::string trouble_;  // reported
 };
