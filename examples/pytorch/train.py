@@ -4,9 +4,9 @@
   examples/pytorch/train.py --steps 200                               starts its ranks by itself
   torchrun --nproc_per_node 4 examples/pytorch/train.py --steps 200   as any launcher does it
 
-What attaches Culprit is marked with "culprit:", what watches the numbers with "numbers:"; the rest is any
-training loop. --slow-rank, --kill-rank and --hang-rank make one rank go wrong, --inject has it compute wrong
-numbers, to see what an operator gets to see."""
+What attaches Culprit is marked with "culprit:", what watches the numbers with "numbers:", what acts on them
+with "guard:"; the rest is any training loop. --slow-rank, --kill-rank and --hang-rank make one rank go wrong,
+--inject has it compute wrong numbers, to see what an operator gets to see."""
 import argparse
 import os
 import signal
@@ -16,7 +16,7 @@ import sys
 import sysconfig
 import time
 from pathlib import Path
-from typing import IO, Dict
+from typing import IO, Dict, Tuple
 
 import torch
 import torch.distributed as dist
@@ -128,6 +128,7 @@ def train(options: argparse.Namespace) -> None:
     wrong = injected(options, model, optimizer)
     monitor = culprit.torch.Monitor(model, optimizer, every=options.monitor)  # numbers: 2
     audit = culprit.torch.Audit(model, every=options.audit)                   # numbers: 3
+    guard = culprit.torch.Guard(model, optimizer, enabled=options.guard, local=True)  # guard: 1
 
     def loss_of(batch: torch.Tensor) -> torch.Tensor:
         logits = model(batch[:, :-1])
@@ -145,8 +146,19 @@ def train(options: argparse.Namespace) -> None:
         wrong.reduced()
         audit.check()        # numbers: 5
         monitor.gradients()  # numbers: 6
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+
+        def again() -> Tuple[torch.Tensor, torch.Tensor]:  # guard: 2
+            optimizer.zero_grad()
+            loss = loss_of(batch)
+            loss.backward()
+            return loss, nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        verdict = guard.check(step, norm, loss, recompute=again)  # guard: 3
+        loss = verdict.loss
+        if verdict.apply:
+            optimizer.step()
+        elif verdict.action == "ask":
+            raise RuntimeError(f"step {step}: {verdict.reason}")
         ms = (time.monotonic() - began) * 1000
         monitor.step(step, loss, tokens=batch.numel(), iteration_ms=ms)  # culprit: 5, numbers: 7
         print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} [rank{rank}]: iteration {step}/{options.steps} | "
@@ -225,6 +237,7 @@ def main() -> int:
                         help="wrong numbers on one rank: " + ", ".join(sorted(culprit.inject.KINDS)))
     parser.add_argument("--inject-p", type=float, default=1.0, metavar="P",
                         help="with what probability each time")
+    parser.add_argument("--guard", action="store_true", help="compute a doubtful step again, or skip it")
     for name in ("slow", "kill", "hang"):
         parser.add_argument(f"--{name}-rank", type=int, default=-1, metavar="RANK")
     parser.add_argument("--logs", metavar="FOLDER", help="a log for each rank, instead of the terminal")

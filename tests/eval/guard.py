@@ -3,9 +3,9 @@
 Two systems: a small GPT on the text of Python's library (AdamW, dropout, warm-up), by which defaults were
 chosen, and a convolution with batch normalisation on generated images (SGD with momentum), which tests them.
 In each run one fault of culprit.inject comes at a random step; a transient one is gone when the step is
-computed again, a lasting one is not. Compared are loops without anything, with a restart from the last checkpoint
-when loss or norm is not finite (as a job that aborts and is started again), with the guard, and with the guard
-and jump=True; at "ask" both go back to the checkpoint.
+computed again, a lasting one is not. Compared are loops without anything, with a restart from the last
+checkpoint when loss or norm is not finite (as a job that aborts and is started again), with the guard,
+and with the guard and jump=True; at "ask" both go back to the newest checkpoint from before the first skip.
   alarms   runs in which the guard took another rung than "take"
   lost     steps whose work is not in the result, mean per run: skipped, or before a checkpoint went back
   more     final loss, minus that of the same seed without a fault: median and mean over finite ones
@@ -18,14 +18,16 @@ import json
 import math
 import os
 import random
+import shutil
 import statistics
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = "/usr/bin/python3"
@@ -48,9 +50,10 @@ class Case(NamedTuple):
 
 
 CASES = (Case("gradient", 30, 1), Case("gradient", 27, 64), Case("activation", 30, 64),
-         Case("gradient", 30, 1, True, .2), Case("gradient", 27, 64, True, .2), Case("activation", 30, 64, True, .2),
-         Case("activation", 26, 64, True, .2), Case("weight", 30, 1, True), Case("state", 30, 1, True),
-         Case("batch", 0, 1, True), Case("lr", 30, 1, True), Case("lr", 300, 1, True))
+         Case("gradient", 30, 1, True, .2), Case("gradient", 27, 64, True, .2),
+         Case("activation", 30, 64, True, .2), Case("activation", 26, 64, True, .2),
+         Case("weight", 30, 1, True), Case("state", 30, 1, True), Case("batch", 0, 1, True),
+         Case("lr", 30, 1, True), Case("lr", 300, 1, True))
 
 class System(NamedTuple):
     model: Any
@@ -164,26 +167,27 @@ class Loop:
     def __init__(self, system: System, policies: Sequence[str]) -> None:
         import culprit.torch
         self.system = system
-        self.guards = {policy: culprit.torch.Guard(system.model, system.optimizer,
-                                                   enabled=policy.startswith("guard"), jump=policy == "guard+jump")
-                       for policy in policies}
+        self.guards = {one: culprit.torch.Guard(system.model, system.optimizer, jump=one == "guard+jump",
+                                                enabled=one.startswith("guard")) for one in policies}
         self.rates = [group["lr"] for group in system.optimizer.param_groups]
-        self.saved: Any = None
-        self.saved_at, self.lost = 0, 0
+        self.saved: List[Tuple[int, Any]] = []
+        self.lost: Set[int] = set()  # steps
         self.actions: List[Any] = []
 
-    def back(self, step: int) -> None:
-        self.system.model.load_state_dict(self.saved[0])
-        self.system.optimizer.load_state_dict(copy.deepcopy(self.saved[1]))
-        self.lost += step + 1 - self.saved_at
-        self.saved_at = step + 1
+    def back(self, step: int, before: int) -> None:
+        """To the newest checkpoint from before that step."""
+        while len(self.saved) > 1 and self.saved[-1][0] > before:
+            self.saved.pop()
+        at, state = self.saved[-1]
+        self.system.model.load_state_dict(state[0])
+        self.system.optimizer.load_state_dict(copy.deepcopy(state[1]))
+        self.lost.update(range(at, step + 1))
 
     def step(self, step: int, policies: Sequence[str], faults: Any = None, lasts: bool = False) -> None:
         import torch
         model, optimizer, system = self.system.model, self.system.optimizer, self.system
         if step % SAVE_EVERY == 0 and all(bool(one.isfinite().all()) for one in model.parameters()):
-            self.saved = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
-            self.saved_at = step
+            self.saved.append((step, copy.deepcopy((model.state_dict(), optimizer.state_dict()))))
         for group, rate in zip(optimizer.param_groups, self.rates):
             group["lr"] = rate * system.lr(step)
         batch = system.batch(step)
@@ -205,7 +209,7 @@ class Loop:
         if faults is not None:
             faults.reduced()
         if policies == ["restart"] and not (math.isfinite(loss) and math.isfinite(norm)):
-            self.back(step)
+            self.back(step, step)
             return
         for policy in policies:
             verdict = self.guards[policy].check(step, norm, loss, recompute=again)
@@ -214,9 +218,9 @@ class Loop:
         if len(policies) > 1 or verdict.apply:  # several: before the fault
             optimizer.step()
         elif verdict.action == "ask":
-            self.back(step)
+            self.back(step, verdict.since)
         else:
-            self.lost += 1
+            self.lost.add(step)
 
     def final(self) -> float:
         import torch
@@ -233,7 +237,7 @@ def seed_run(asked: Dict[str, Any]) -> None:
     at = random.Random(asked["seed"]).randrange(60, 80)
     for step in range(at):
         loop.step(step, policies)
-    loop.actions, loop.lost = [], 0
+    loop.actions = []
     for fault, policy in [(None, "none")] + [(fault, policy) for fault in CASES for policy in policies]:
         child = os.fork()
         if child:
@@ -243,10 +247,11 @@ def seed_run(asked: Dict[str, Any]) -> None:
         if fault is not None:
             faults = culprit.inject.Faults(
                 [culprit.inject.Fault(fault.kind, 0, at, at if fault.p == 1 else -1, p=fault.p, bit=fault.bit,
-                                      count=fault.count, factor=float(fault.bit))], loop.system.model, loop.system.optimizer, rank=0, seed=asked["seed"], allow=True)
+                                      count=fault.count, factor=float(fault.bit))],
+                loop.system.model, loop.system.optimizer, rank=0, seed=asked["seed"], allow=True)
         for step in range(at, STEPS):
             loop.step(step, [policy], faults, fault is not None and fault.lasts)
-        out = {**asked, "fault": fault, "policy": policy, "final": loop.final(), "lost": loop.lost,
+        out = {**asked, "fault": fault, "policy": policy, "final": loop.final(), "lost": len(loop.lost),
                "actions": loop.actions}
         os.write(1, json.dumps(out).encode() + b"\n")
         os._exit(0)
@@ -270,7 +275,7 @@ def worker() -> None:
 
 
 def run_all(asked: List[Dict[str, Any]], processes: int) -> List[Dict[str, Any]]:
-    own = {**os.environ, "CULPRIT_TRACE_SOCKET": "/nonexistent/trace.sock", "CULPRIT_JOB": "guard", "RANK": "0"}
+    own = {**os.environ, "CULPRIT_TRACE_SOCKET": "/nonexistent/trace.sock", "CULPRIT_JOB": "g", "RANK": "0"}
 
     def part(at: int) -> List[Dict[str, Any]]:
         text = "".join(json.dumps(one) + "\n" for one in asked[at::processes])
@@ -306,14 +311,15 @@ def faults_table(rows: Rows, options: argparse.Namespace) -> None:
                 finite = [one for one in more if math.isfinite(one)]
                 taken = [{action for *_, action, _ in one["actions"]} for one in runs]
                 out.append({"fault": _label(fault), "loop": policy, "runs": len(runs),
-                            "alarms": sum(map(bool, taken)), "retaken": sum("retaken" in one for one in taken),
-                            "skip": sum("skip" in one for one in taken), "ask": sum("ask" in one for one in taken),
+                            "alarms": sum(map(bool, taken)),
+                            **{name: sum(name in one for one in taken)
+                               for name in ("retaken", "skip", "ask")},
                             "lost": statistics.mean(one["lost"] for one in runs),
                             "more": statistics.median(finite) if finite else None,
                             "mean": statistics.mean(finite) if finite else None,
                             "harmed": sum(not one <= 3 * deviation for one in more)})
-        rows.table(f"guard-{system}", f"{system}: one fault a run, {options.runs} runs a row; loss without a fault "
-                   f"{statistics.mean(clean.values()):.3f} +- {deviation:.3f}", out)
+        rows.table(f"guard-{system}", f"{system}: one fault a run, {options.runs} runs a row; loss without a "
+                   f"fault {statistics.mean(clean.values()):.3f} +- {deviation:.3f}", out)
 
 
 SETTINGS = ("", "lr steps", "high lr", "batch grows", "batch 1", "no clip")
@@ -390,13 +396,50 @@ def cost(options: argparse.Namespace) -> None:
         out.append({"system": system, **{name: one - empty for name, one in parts.items()},
                     "a step": least(whole, 10)})
     rows.table("guard-cost", "us of CPU a step, one rank", out)
+    sys.stdout.flush()
+    cost_of_two_ranks()
+
+
+def cost_of_two_ranks() -> None:
+    """Wall clock on one host, with Gloo: check() with its own reduction, an all-reduce of one float alone,
+    and check() with flags that the loop has reduced."""
+    import torch
+    import torch.distributed as dist
+
+    import culprit.torch
+    folder = tempfile.mkdtemp(prefix="culprit-guard-")
+    child = os.fork()
+    rank = 0 if child else 1
+    os.environ["RANK"] = str(rank)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+    made = conv(1, "")
+    guard = culprit.torch.Guard(made.model, made.optimizer, enabled=True)
+    flags, one = guard.flags(1.0), torch.zeros(1)
+    calls = {"check, own reduction": lambda: guard.check(0, 1.0),
+             "all-reduce of one float": lambda: dist.all_reduce(one, op=dist.ReduceOp.MAX),
+             "flags + check(flags=)": lambda: guard.check(0, 1.0, flags=(guard.flags(1.0), flags)[1])}
+    row = {}
+    for name, call in calls.items():
+        found = []
+        for _ in range(9):
+            began = time.perf_counter_ns()
+            for _ in range(300):
+                call()
+            found.append((time.perf_counter_ns() - began) / 300 / 1000)
+        row[name] = min(found)
+    if rank:
+        os._exit(0)
+    os.waitpid(child, 0)
+    shutil.rmtree(folder)
+    Rows(None).table("guard-ranks", "us of wall clock a step, two ranks", [row])
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=40, help="a fault and loop")
     parser.add_argument("--seed", type=int, default=1, help="of the first run")
-    parser.add_argument("--healthy", type=int, default=24000, help="steps without a fault, of each system and loop")
+    parser.add_argument("--healthy", type=int, default=24000, help="steps without a fault, of each system")
     parser.add_argument("--systems", nargs="*", choices=SYSTEMS, default=SYSTEMS)
     parser.add_argument("--policies", nargs="*", choices=POLICIES, default=POLICIES)
     parser.add_argument("--processes", type=int, default=2)

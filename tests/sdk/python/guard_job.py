@@ -1,22 +1,22 @@
-"""A small model with dropout and batch norm on Gloo ranks behind culprit.torch.Guard: the processes of
-guard_test.py. Argument: a JSON object; rank from RANK. Writes what it computed and decided next to the trace."""
+"""A small model with dropout and batch norm on Gloo ranks behind culprit.torch.Guard: what the processes of
+guard_test.py do, which are forked with torch already loaded."""
 import json
 import os
 import sys
 import time
+import traceback
 from pathlib import Path
-from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "sdk/python"))
-sys.dont_write_bytecode = True
+from typing import Any, Dict, List
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn import functional
 
+import culprit
 import culprit.inject
 import culprit.torch
+from culprit._tracer import tracer
 
 
 def model_of() -> nn.Module:
@@ -25,9 +25,32 @@ def model_of() -> nn.Module:
     return nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Sequential(*layers), nn.Linear(16, 4))
 
 
-def main() -> None:
-    asked = json.loads(sys.argv[1])
-    rank, ranks, out = int(os.environ["RANK"]), asked["ranks"], Path(os.environ["CULPRIT_TRACE_DIR"])
+def run(asked: Dict[str, Any], env: Dict[str, str]) -> List[int]:
+    """Exit codes of the ranks. What they write to stderr is in stderr-<rank> of the trace's folder."""
+    children = []
+    for rank in range(asked["ranks"]):
+        child = os.fork()
+        if child:
+            children.append(child)
+            continue
+        code = 1
+        try:
+            os.environ.update(env, RANK=str(rank))
+            os.dup2(os.open(f"{env['CULPRIT_TRACE_DIR']}/stderr-{rank}", os.O_WRONLY | os.O_CREAT), 2)
+            rank_main(asked, rank)
+            tracer().close()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+
+
+def rank_main(asked: Dict[str, Any], rank: int) -> None:
+    """Writes what it computed and decided to the folder of the trace."""
+    ranks, out = asked["ranks"], Path(os.environ["CULPRIT_TRACE_DIR"])
     torch.set_num_threads(1)
     if ranks > 1:
         dist.init_process_group("gloo", init_method=f"file://{out}/store", rank=rank, world_size=ranks)
@@ -74,9 +97,8 @@ def main() -> None:
         verdict = guard.check(step, norm, loss, recompute=None if asked.get("once") else compute, **more)
         if verdict.apply:
             optimizer.step()
+        culprit.log_metrics(step, loss=verdict.loss, grad_norm_reduced=verdict.norm)
         rows.append([verdict.action, verdict.reason, again[0], float(verdict.loss)])
     state = [one.double().sum().item() for one in model.state_dict().values()]
     (out / f"rows-{rank}.json").write_text(json.dumps([rows, state, torch.rand(1).item()]))
 
-
-main()

@@ -13,8 +13,8 @@
 Both are made on all ranks, after the model is wrapped. Neither raises into the loop, changes what it
 computes, or does anything with CULPRIT_DISABLE=1. torch 1.13 or later.
 
-A third one acts, if it is switched on: Guard looks at a step before the optimiser takes it, has a doubtful one
-computed again, or says that it be skipped."""
+A third one acts, if it is switched on: Guard looks at a step before the optimiser takes it, has a doubtful
+one computed again, or says that it be skipped."""
 from ._audit import Audit
 from ._digest import digest
 from ._guard import Guard, Verdict

@@ -2,9 +2,9 @@
 again, what a batch spoilt is skipped, and what stays is asked about.
 
 The tests: gradients and loss are finite; the norm is no spike (`_usual`); with jump=True Kao's J_t and G_t;
-the ranks have the same norm, to the bit. The ladder, of which all ranks take the same rung:
-  1. Compute the step again from the same batch, random numbers and buffers. If it is now well, a passing fault
-     is gone: "retaken", the second result counts.
+the ranks have the same norm, to the bit. The ladder; all ranks take the same rung:
+  1. Compute the step again from the same batch, random numbers and buffers. If it is now well, a passing
+     fault is gone: "retaken", the second result counts.
   2. If it is no better: "skip". Gradients of this batch are not taken, and buffers are as before it.
   3. At the fourth such step of the last 128, or where a rank holds other parameters than its peers: "ask".
 Each rung is reported, and where one rank alone computed something else, its device is (event `replay`).
@@ -38,11 +38,13 @@ _HASH_BITS = 24  # so many are exact in a float32
 
 class Verdict(NamedTuple):
     """`action`: "take", "retaken", "skip" or "ask". `reason`: what was wrong, or empty. `loss` and `norm` are
-    those of the result that counts: after "retaken" of the second."""
+    those of the result that counts: after "retaken" of the second. `since`: of "skip" and "ask" the first
+    such step of the last 128; a checkpoint from before it holds nothing of what went wrong."""
     action: str
     reason: str
     loss: Any
     norm: Any
+    since: Optional[int] = None
 
     @property
     def apply(self) -> bool:
@@ -74,7 +76,7 @@ class Guard:
             if verdict.apply:
                 optimizer.step()
             elif verdict.action == "ask":
-                …                           # load a checkpoint and guard.restart(), or end
+                …       # load a checkpoint from before verdict.since and guard.restart(), or end
 
     `enabled`: default CULPRIT_GUARD=1; otherwise, and with CULPRIT_DISABLE=1, check() says "take" and does
     nothing. `group`: the ranks that step together; default all. `jump`: Kao's test too, which reads gradients
@@ -111,7 +113,7 @@ class Guard:
                 self._handles += [one.register_hook(self._keep_digest) for one in self._parameters]
 
     def _agreed_on(self, enabled: bool, *settings: Any) -> bool:
-        """Whether all ranks want it, in the same way: one that does not compute again lets the others wait."""
+        """Whether all ranks want it, in the same way: one that does not compute again makes others wait."""
         if not (dist.is_available() and dist.is_initialized()):
             return enabled
         mine = dist.get_rank()
@@ -132,7 +134,7 @@ class Guard:
         `norm`: of the gradients, as clip_grad_norm_() returns it; a number or a tensor of one element, which
         is read (on a GPU it waits, as .item() does). `loss`: of this rank. `recompute`: does the step again
         and returns loss and norm; without it the first rung is left out. What it raises is raised. `scaler`:
-        a GradScaler; its steps without finite gradients are its own matter. `flags`: those of flags(), reduced
+        a GradScaler; its steps without finite gradients are its own matter. `flags`: of flags(), reduced
         over the ranks; without it the guard reduces them itself."""
         if not self._on:
             return Verdict("take", "", loss, norm)
@@ -224,8 +226,8 @@ class Guard:
         if self._compares and flags[1] != -flags[2] and code < DIFFER:
             if self._checks < WARM:
                 self._compares = False
-                tracer().tell("Guard: each rank has another norm, so they are not compared; clip_grad_norm_() "
-                              "after the reduction gives all the same")
+                tracer().tell("Guard: each rank has another norm, so they are not compared; "
+                              "clip_grad_norm_() after the reduction gives all the same")
             else:
                 code = DIFFER
         return code
@@ -258,7 +260,7 @@ class Guard:
                     buffer.copy_(value)
 
     def _clear_gradients(self) -> None:
-        """As the loop does it: a sum that begins with zeros has other zeros than one that begins with none."""
+        """As the loop does it: a sum from zeros has other zeros than a sum from nothing."""
         for one in self._parameters:
             if one.grad is not None and self._had_gradients:
                 one.grad.detach().zero_()
@@ -313,6 +315,9 @@ class Guard:
                 self._take(value, log)
                 self._report(step, "retaken", reason, was, usual, odd, float(again_norm))
                 return Verdict("retaken", reason, again_loss, again_norm)
+            if len(odd) * 2 < len(self._ranks):
+                # The others gave the same bits twice, so kernels do, and these devices err again and again.
+                self._report_odd(step, odd)
             # Clipping by a norm that is not finite leaves nothing to compare, only what was seen before it.
             if not differs and (math.isfinite(was) or self._digests or not _is_finite(loss)):
                 culprit.event("replay", step=step, rank=self._rank(), where="same", equal=True)
@@ -324,12 +329,13 @@ class Guard:
         if others is None and len(self._skips) < (self._skips.maxlen or 0):
             self._skips.append(step)
             self._report(step, "skip", reason, was, usual)
-            return Verdict("skip", reason, loss, norm)
+            return Verdict("skip", reason, loss, norm, self._skips[0])
         if others is not None:
             reason = "a rank has other parameters than its peers"
+        since = self._skips[0] if self._skips else step
         self._report(step, "ask", reason, was, usual, others)
         self.restart()  # a loop that goes on regardless has another state, or a new usual
-        return Verdict("ask", reason, loss, norm)
+        return Verdict("ask", reason, loss, norm, since)
 
     def _odd(self, first: _Seen, second: _Seen) -> Tuple[List[int], bool]:
         """The ranks that computed something else the second time, if they are the fewer; whether any did.

@@ -7,8 +7,8 @@ No constant here is a choice of ours; each is a published one:
   WARM = 25 steps                       ZClip: steps before the first verdict
   SENSITIVITY = 0.05                    Kao (arXiv 2604.00726): J_t > mean(J) / (0.05 sqrt(G_t))
 A norm must be above OLMo's bar and above ByteRobust's. The first alone fires where norms hardly vary, the
-second where they always vary that much. Deviations are those of logarithms: norms vary by factors, so that one
-large one does not hide the next. Pure; only the loop's thread."""
+second where they always vary that much. Deviations are those of logarithms: norms vary by factors, so that
+one large one does not hide the next. Pure; only the loop's thread."""
 import math
 from typing import Any, Dict, Iterator, List, Tuple
 
