@@ -1,5 +1,7 @@
 #include "cli/verbs.h"
 
+#include "cli/replay.h"
+
 namespace culprit::cli {
 namespace {
 
@@ -38,6 +40,7 @@ void add_verbs(Command& app, Run& run) {
   add_report(app, run);
   add_diff(app, run);
   add_stacks(app, run);
+  add_replay(app, run);
   add_templates(app, run);
   app.begin_verbs("Verbs that watch");
   add_status(app, run);

@@ -267,6 +267,7 @@ void add_simulations(Command& app, Run& run) {
   verb->callback([o, &run] { run = [o] { return logs(*o); }; });
   add_simulate_play(*simulate, run);
   add_simulate_cluster(*simulate, run);
+  add_simulate_replay(*simulate, run);
 }
 
 }  // namespace culprit::cli

@@ -90,9 +90,10 @@ def misspelt_verb(folder: Path) -> None:
 @promise("every verb has help with examples")
 def help_texts(_: Path) -> None:
     rules = [["rules", verb] for verb in ("check", "test", "match", "list", "explain", "why", "new", "keys")]
-    simulators = [["simulate", kind] for kind in ("logs", "comm", "hang", "play", "cluster")]
+    simulators = [["simulate", kind] for kind in ("logs", "comm", "hang", "play", "cluster", "replay")]
     plugins = [["plugin", verb] for verb in ("new", "check", "list")]
-    for verb in [["diagnose"], ["templates"], *simulators, ["pool", "build"], *rules, *plugins]:
+    replays = [["replay", "plan"], ["replay", "judge"]]
+    for verb in [["diagnose"], ["templates"], *simulators, *replays, ["pool", "build"], *rules, *plugins]:
         done = run(*verb, "--help")
         need(done.returncode == 0, f"{verb}: {text_of(done)}")
         need(b"xample" in done.stdout, f"{verb}: no example")
@@ -684,6 +685,23 @@ def simulate_cluster(folder: Path) -> None:
     refused(run("simulate", "cluster", "--set", "no_such=1"), "no_such")
     refused(run("simulate", "cluster", "--set", "days=0"), "days")
     refused(run("simulate", "cluster", "--set", "guard.probation_s=x"), "guard.probation_s")
+
+
+@promise("replay plan and judge name the host where failing groups meet, and refuse what is not of the plan")
+def replay_host(folder: Path) -> None:
+    hosts = ["--hosts", "n[1-16]"]
+    plan = json.loads(run("replay", "plan", *hosts, "--command", "go {hosts}", "--format", "json").stdout)
+    need(len(plan["runs"]) == 8 and plan["runs"][0]["command"] == "go n1,n2,n3,n4", f"the plan is {plan}")
+    word = {True: "failed", False: "ok"}
+    lines = [f"{of['phase']} {of['group']} {word['n7' in of['hosts']]}\n" for of in plan["runs"]]
+    results = write(folder / "results", "".join(lines).encode())
+    done = run("replay", "judge", results, *hosts, "--format", "json")
+    need(done.returncode == 0 and json.loads(done.stdout)["named"] == ["n7"], text_of(done))
+    healthy = write(folder / "healthy", results.read_bytes().replace(b"failed", b"ok"))
+    done = run("replay", "judge", healthy, *hosts)
+    need(done.returncode == 1 and b"not reproduced" in done.stdout, text_of(done))
+    refused(run("replay", "judge", results, "--hosts", "n[1-9]"), "no group 4")
+    refused(run("replay", "plan", "--hosts", "n[1-"), "--hosts")
 
 
 @promise("simulate play names what it cannot play, and a collector that is not there")

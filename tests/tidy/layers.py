@@ -29,7 +29,7 @@ MAY_INCLUDE = {
     "simulate": ("base", "model", "sim", "app", "cli"),
 }
 # The parts of core: each may include those before it.
-CORE_PARTS = ("logs", "rules", "detect", "diagnose", "fuse", "recover", "checkpoint", "alert")
+CORE_PARTS = ("logs", "rules", "detect", "diagnose", "fuse", "recover", "replay", "checkpoint", "alert")
 # The parts of app and what each may include of the others.
 APP_PARTS = {
     "config": (), "jobs": ("config",), "offline": ("config", "jobs"), "doctor": ("config", "jobs"),
