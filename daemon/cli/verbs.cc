@@ -1,6 +1,7 @@
 #include "cli/verbs.h"
 
 #include "cli/replay.h"
+#include "cli/standby.h"
 
 namespace culprit::cli {
 namespace {
@@ -54,6 +55,7 @@ void add_verbs(Command& app, Run& run) {
   add_alert(app, run);
   add_maintenance(app, run);
   add_recover(app, run);
+  add_standby(app, run);
   app.begin_verbs("Verbs for rules, plugins and what is normal");
   add_rules(app, run);
   add_plugin(app, run);

@@ -92,7 +92,7 @@ def help_texts(_: Path) -> None:
     rules = [["rules", verb] for verb in ("check", "test", "match", "list", "explain", "why", "new", "keys")]
     simulators = [["simulate", kind] for kind in ("logs", "comm", "hang", "play", "cluster", "replay")]
     plugins = [["plugin", verb] for verb in ("new", "check", "list")]
-    replays = [["replay", "plan"], ["replay", "judge"]]
+    replays = [["replay", "plan"], ["replay", "judge"], ["standby", "plan"]]
     for verb in [["diagnose"], ["templates"], *simulators, *replays, ["pool", "build"], *rules, *plugins]:
         done = run(*verb, "--help")
         need(done.returncode == 0, f"{verb}: {text_of(done)}")
@@ -702,6 +702,15 @@ def replay_host(folder: Path) -> None:
     need(done.returncode == 1 and b"not reproduced" in done.stdout, text_of(done))
     refused(run("replay", "judge", results, "--hosts", "n[1-9]"), "no group 4")
     refused(run("replay", "plan", "--hosts", "n[1-"), "--hosts")
+
+
+@promise("standby plan has ByteRobust's numbers, and names a daemon that is not there")
+def standby(folder: Path) -> None:
+    for hosts, spares in ((128, 2), (256, 2), (512, 3), (1024, 4)):
+        done = run("standby", "plan", "--hosts", str(hosts), "--rate", "0.0012", "--format", "json")
+        need(json.loads(done.stdout)["spares"] == spares, text_of(done))
+    refused(run("standby", "plan", "--hosts", "8", "--server", f"unix:{folder}/none"), "none")
+    refused(run("standby", "plan", "--hosts", "8", "--rate", "0.1", "--refill", "soon"), "--refill")
 
 
 @promise("simulate play names what it cannot play, and a collector that is not there")
