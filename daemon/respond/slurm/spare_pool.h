@@ -31,7 +31,7 @@ class SparePool {
   void want(uint32_t nodes) { wanted_ = nodes; }
   // Hands over at most `nodes`; returns how many. kNoAnswer, too, while the pool is being changed.
   SlurmResult<uint32_t> hand_over(const Commands& commands, uint32_t nodes, TimeNs now);
-  // Creates or resizes the pool, at most each kFillEvery. Without idle nodes it stays as it is. Returns what a
+  // Creates or resizes the pool, at most each kFillEvery. Without idle nodes it stays so. Returns what a
   // person should know; nothing: no change, and no new trouble.
   std::optional<std::string> fill(const Commands& commands, TimeNs now);
   // Nodes when Slurm was last asked; nothing: unknown, or there is to be no pool.
