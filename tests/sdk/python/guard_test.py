@@ -219,6 +219,43 @@ class OneRank(unittest.TestCase):
         self.assertEqual((verdict.action, verdict.loss.item()), ("retaken", before[0].item()))
         self.assertTrue(torch.equal(torch.get_rng_state(), after))
 
+    def test_one_rank_has_no_witness_so_its_device_is_not_named(self) -> None:
+        guard = self.guard(local=True)
+        self.healthy(guard)
+        loss, norm = self.computed(1e20)
+        drawn = torch.rand(2, 4)  # what a loop draws before its forward is another the second time
+        def again() -> Any:
+            self.optimizer.zero_grad()
+            other = self.model(drawn).square().sum()
+            other.backward()
+            return other, 1.0
+        self.assertEqual(guard.check(30, norm, loss, recompute=again).action, "retaken")
+        self.assertEqual([name for name, fields in self.events if name == "replay" and not fields["equal"]], [])
+
+    def test_after_a_step_without_a_check_nothing_older_is_restored(self) -> None:
+        guard = self.guard()
+        self.healthy(guard)
+        self.computed()
+        loss, norm = self.computed(1e20)  # of step 31: 30 had no check
+        state = torch.get_rng_state()
+        verdict = guard.check(31, norm, loss, recompute=self.computed)
+        self.assertEqual(verdict.action, "retaken")
+        self.assertTrue(torch.equal(torch.get_rng_state(), state))
+        self.assertIsNone(guard._snapshot)
+
+    def test_a_skipped_batch_leaves_no_gradient(self) -> None:
+        guard = self.guard()
+        self.healthy(guard)
+        loss, norm = self.computed(1e20)
+        self.assertEqual(guard.check(30, norm, loss, recompute=lambda: self.computed(1e20)).action, "skip")
+        self.assertTrue(all(one.grad is None or not one.grad.any() for one in self.model.parameters()))
+
+    def test_no_skip_is_taken_where_none_is_allowed(self) -> None:
+        guard = self.guard(skips=0)
+        self.healthy(guard)
+        loss, norm = self.computed(1e20)
+        self.assertEqual(guard.check(30, norm, loss, recompute=lambda: self.computed(1e20)).action, "ask")
+
     def test_equal_bits_are_no_fault_of_the_device(self) -> None:
         guard = self.guard()
         self.healthy(guard)

@@ -1,8 +1,8 @@
 """A look at each step's numbers before the optimiser takes them: what a transient fault spoilt is computed
 again, what a batch spoilt is skipped, and what stays is asked about.
 
-The tests: gradients and loss are finite; the norm is no spike (`_usual`); with jump=True Kao's J_t and G_t;
-the ranks have the same norm, to the bit. The ladder; all ranks take the same rung:
+The tests: the norm of the gradients is finite, and no spike (`_usual`); with jump=True Kao's J_t and G_t; the
+ranks have the same norm, to the bit. The ladder; all ranks take the same rung:
   1. Compute the step again from the same batch, random numbers and buffers. If it is now well, a passing
      fault is gone: "retaken", the second result counts.
   2. If it is no better: "skip". Gradients of this batch are not taken, and buffers are as before it.
@@ -92,7 +92,8 @@ class Guard:
         self._device = self._parameters[0].device if self._parameters else torch.device("cpu")
         self._buffers = list(self._inner.buffers())
         self._group, self._ranks = group, [tracer().rank() or 0]
-        self._skips: Deque[int] = deque(maxlen=max(1, skips))
+        self._skips: Deque[int] = deque()
+        self._skips_most = skips
         self._norms, self._jumps = Norms(), Jumps(optimizer) if jump else None
         self._size = -1.0       # R of this step
         self._checks = 0
@@ -105,7 +106,8 @@ class Guard:
         if enabled is None:
             enabled = os.environ.get("CULPRIT_GUARD", "0") not in ("", "0")
         self._on = self._agreed_on(enabled and tracer().on, jump, local, skips)
-        self._is_plain = len(self._ranks) == 1 and not jump
+        self._last_step: Any = None
+        self._is_plain = len(self._ranks) == 1 and not jump and not local
         if self._on:
             tell_device(model)
             self._handles.append(self._inner.register_forward_pre_hook(self._before_forward))
@@ -131,7 +133,8 @@ class Guard:
               scaler: Any = None, flags: Optional[torch.Tensor] = None) -> Verdict:
         """After backward() and clipping, before the optimiser's step; on all ranks.
 
-        `norm`: of the gradients, as clip_grad_norm_() returns it; a number or a tensor of one element, which
+        `step` counts by one; after a gap nothing is restored, and no device named. `norm`: of the gradients,
+        as clip_grad_norm_() returns it; a number or a tensor of one element, which
         is read (on a GPU it waits, as .item() does). `loss`: of this rank. `recompute`: does the step again
         and returns loss and norm; without it the first rung is left out. What it raises is raised. `scaler`:
         a GradScaler; its steps without finite gradients are its own matter. `flags`: of flags(), reduced
@@ -143,7 +146,7 @@ class Guard:
             if 0.0 < value < math.inf:
                 log = math.log(value)
                 if log <= self._norms.bar:
-                    self._is_begun = False
+                    self._is_begun, self._last_step = False, step
                     self._norms.add(value, log)
                     return Verdict("take", "", loss, norm)
         code, value, log = self._test(norm, loss, scaler)
@@ -152,8 +155,11 @@ class Guard:
                 flags = self._reduced(self._flags(code, value))
             code = self._agreed(flags.tolist())
         self._checks += 1
-        self._is_begun = False
+        if self._last_step is not None and step != self._last_step + 1:
+            self._snapshot = None  # perhaps that of a step without a check
+        self._is_begun, self._last_step = False, step
         if code == HEALTHY:
+            self._digests = []
             self._take(value, log)
             return Verdict("take", "", loss, norm)
         if code == BROKEN:
@@ -324,9 +330,10 @@ class Guard:
             loss, norm = again_loss, again_norm
         others = self._other_parameters()
         self._set_buffers()
+        self._clear_gradients()
         while self._skips and self._skips[0] <= step - WINDOW:
             self._skips.popleft()
-        if others is None and len(self._skips) < (self._skips.maxlen or 0):
+        if others is None and len(self._skips) < self._skips_most:
             self._skips.append(step)
             self._report(step, "skip", reason, was, usual)
             return Verdict("skip", reason, loss, norm, self._skips[0])
@@ -338,17 +345,20 @@ class Guard:
         return Verdict("ask", reason, loss, norm, since)
 
     def _odd(self, first: _Seen, second: _Seen) -> Tuple[List[int], bool]:
-        """The ranks that computed something else the second time, if they are the fewer; whether any did.
-        A fault of a copy shows in the reduced gradients of its rank alone, one before the reduction in those
-        of all, and in the loss or the local gradients of its own."""
+        """The rank that computed something else the second time, if it is one among others; whether any did.
+        Several ranks differ where kernels do, and one alone has no witness. A fault of a copy shows in the
+        reduced gradients of its replica alone, one before the reduction in those of all, and in the loss or
+        the local gradients of its own."""
         seen = [first.reduced != second.reduced, first.local != second.local]
         both = self._gathered(sum(flag << at for at, flag in enumerate(seen)))
         copies = [rank for rank, one in zip(self._ranks, both) if one & 1]
         origins = [rank for rank, one in zip(self._ranks, both) if one & 2]
-        for odd in (copies, origins):
-            if self._snapshot is not None and 0 < len(odd) <= max(1, len(self._ranks) // 2):
-                return odd, True
-        return [], bool(copies or origins)
+        found = [] if len(self._ranks) < 2 or self._snapshot is None else [copies, origins]
+        if found and not self._replicated:
+            found = [origins]  # of a sharded gradient a rank has what others computed
+        none: List[int] = []
+        odd = next((one for one in found if len(one) == 1), none)
+        return odd, bool(copies or origins)
 
     def _other_parameters(self) -> Optional[List[int]]:
         """None where all replicas have the same; else the ranks that differ from the most, if there is a
@@ -380,8 +390,7 @@ class Guard:
 
     def _report_odd(self, step: int, odd: List[int]) -> None:
         """The rank itself says so: in the job's own numbers, should torch count otherwise."""
-        alone = len(self._ranks) < 2
-        if odd and (alone or dist.get_rank() in odd):
+        if odd and dist.get_rank() in odd:
             culprit.event("replay", step=step, rank=self._rank(), where="same", equal=False)
 
     def _report(self, step: int, action: str, reason: str, norm: float, usual: float,
