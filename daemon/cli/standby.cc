@@ -121,6 +121,8 @@ std::string standby_text(const StandbyQuestion& q) {
     if (q.known.failures < kFewFailures)
       out += fmt::format("note: so few failures say little; take {} to be sure, or give --rate\n", high);
   }
+  constexpr uint32_t kSparesMost = 1000;  // of act.spares
+  if (plan.spares > kSparesMost) return out;
   return out + fmt::format("\nin culpritd.toml of the collector, below [act]:\n  spares = {}\n", plan.spares);
 }
 

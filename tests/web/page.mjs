@@ -8,7 +8,7 @@ import { PHONE, ROOT, SHOTS, axe, browser, drawn as drawnOf, isNarrow, launch, m
 import { recoveryPromises } from "./recovery.mjs";
 import { reportPromises } from "./report.mjs";
 
-const FIRST_VIEW_MS = 200, WORD_MS = 40, FIRST_VIEW_BYTES = 150 * 1024, BIG_JOB_MS = 1000, FRAME_MS = 50;
+const FIRST_VIEW_MS = 200, WORD_MS = 25, FIRST_VIEW_BYTES = 150 * 1024, BIG_JOB_MS = 1000, FRAME_MS = 50;
 
 const options = process.argv.slice(2), at = options.indexOf("--only");
 const only = at >= 0 ? options.splice(at, 2)[1] : null;
@@ -562,7 +562,7 @@ promise("1,000 jobs: first view in 200 ms and 150 KB, and the page finds the dae
       }).observe(document, { childList: true, subtree: true });
     });
     const before = await used();
-    await fresh.goto(daemon.url(path));
+    await fresh.goto(path.startsWith("/") ? daemon.url(path) : path);
     await fresh.waitForFunction(() => window.firstView);
     const out = { spent: await used() - before, time: await fresh.evaluate(() => window.firstView), said: await fresh.evaluate(ask) };
     await fresh.close();
@@ -570,7 +570,7 @@ promise("1,000 jobs: first view in 200 ms and 150 KB, and the page finds the dae
   };
   const views = [], words = [];
   for (let i = 0; i < 7; ++i) {
-    words.push(await view("/healthz", () => null));
+    words.push(await view("data:text/html,<pre>ok</pre>", () => null));
     views.push(await view("/", () => ({
       asked: performance.getEntriesByType("resource").find((x) => x.name.includes("/v1/now")).duration,
       size: [...performance.getEntriesByType("resource"), ...performance.getEntriesByType("navigation")]
@@ -578,7 +578,7 @@ promise("1,000 jobs: first view in 200 ms and 150 KB, and the page finds the dae
   }
   const times = views.map((x) => x.time), spent = views.map((x) => x.spent), word = undisturbed(words.map((x) => x.time));
   // A tab that shows a word tells how fast this machine's browser is.
-  const limit = FIRST_VIEW_MS * Math.max(1, word / WORD_MS), size = views.at(-1).said.size;
+  const limit = FIRST_VIEW_MS * Math.min(2, Math.max(1, word / WORD_MS)), size = views.at(-1).said.size;
   await shot("now-1000");
   const figures = `${times.map(Math.round).join(", ")} ms (${spent.map(Math.round).join(", ")} ms of the processor, load ` +
     `${os.loadavg()[0].toFixed(1)}), of it the daemon ${views.map((x) => Math.round(x.said.asked)).join(", ")} ms; a word ${Math.round(word)} ms; ${(size / 1024).toFixed(1)} KB`;

@@ -70,8 +70,11 @@ StandbyPlan plan_standbys(uint32_t hosts, double rate, double refill_days, doubl
   out.out_share = load / (1 + load);
   out.out_mean = out.out_share * hosts;
   out.spares = binomial_quantile(hosts, out.out_share, quantile);
-  double used = 0;  // spares that stand in, on average
-  for (uint32_t k = 0; k < out.spares; ++k) used += binomial_above(hosts, out.out_share, k);
+  double used = 0, at_most = 0;  // used: spares that stand in, on average
+  for (uint32_t k = 0; k < out.spares; ++k) {
+    at_most += term(hosts, out.out_share, k);
+    used += std::max(0.0, 1 - at_most);
+  }
   out.idle_hours_day = kHoursOfDay * (out.spares - used);
   out.wait_before_day = kHoursOfDay * binomial_above(hosts, out.out_share, 0);
   out.wait_after_day = kHoursOfDay * binomial_above(hosts, out.out_share, out.spares);

@@ -142,7 +142,8 @@ SlurmResult<JobState> parse_job(std::string_view text, std::string_view id) {
   return out;
 }
 
-SlurmResult<uint32_t> parse_reservation(std::string_view text, std::string_view name) {
+SlurmResult<uint32_t> parse_reservation(std::string_view text, std::string_view name,
+                                        std::string_view partition) {
   const std::string_view line = trim(text.substr(0, text.find('\n')));
   uint32_t nodes = 0;
   if (!line.starts_with("ReservationName=") || value_of(line, "ReservationName=") != name ||
@@ -152,6 +153,9 @@ SlurmResult<uint32_t> parse_reservation(std::string_view text, std::string_view 
   if (std::ranges::find(flags, "REPLACE_DOWN") == flags.end())
     return slurm_failure(SlurmError::Kind::kRefused,
                          fmt::format("reservation {} is another's: it is not REPLACE_DOWN", name));
+  if (const std::string_view is = value_of(line, " PartitionName="); !partition.empty() && is != partition)
+    return slurm_failure(SlurmError::Kind::kRefused, fmt::format("reservation {} is of partition {}, not {}",
+                                                                 name, one_line(is), partition));
   return nodes;
 }
 
@@ -215,11 +219,11 @@ SlurmResult<std::vector<std::string>> Commands::expand(const std::string& host_l
   return out;
 }
 
-SlurmResult<uint32_t> Commands::reservation(const std::string& name) const {
+SlurmResult<uint32_t> Commands::reservation(const std::string& name, const std::string& partition) const {
   const auto text = output(options_.scontrol, {"-o", "show", "reservation", name});
   if (!text && text.error().kind == SlurmError::Kind::kNotFound) return 0u;
   if (!text) return tl::unexpected(text.error());
-  return parse_reservation(*text, name);
+  return parse_reservation(*text, name, partition);
 }
 
 SlurmResult<std::string> Commands::job_lines() const {

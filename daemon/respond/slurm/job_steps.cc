@@ -179,9 +179,10 @@ bool JobSteps::get_spares(const JobState& job) {
   const uint32_t most = static_cast<uint32_t>(order_.excluded.size());
   const uint32_t nodes = spares_ns_ == kNoTime ? lost_ : 1;
   if (spares_ >= most) return false;
-  const auto got = options_.spares->hand_over(commands_, std::min(nodes, most - spares_), now);
-  if (got || got.error().kind != SlurmError::Kind::kNoAnswer) spares_ns_ = now;
-  if (got) spares_ += *got;
+  const uint32_t more = std::min(nodes, most - spares_);
+  const auto got = options_.spares->hand_over(commands_, more, now);
+  spares_ns_ = now;
+  spares_ += got ? *got : more;  // what may have been done counts as done
   return got && *got > 0;
 }
 

@@ -39,7 +39,7 @@ SlurmResult<uint32_t> SparePool::resize(const Commands& commands, uint32_t from,
     written = commands.write(std::move(words));
   }
   if (!written) return tl::unexpected(written.error());
-  return commands.reservation(kName);  // read back: Slurm may give fewer
+  return commands.reservation(kName, partition_);  // read back: Slurm may give fewer
 }
 
 // Slurm refuses a number beyond its idle nodes, so it is asked for fewer then.
@@ -54,11 +54,9 @@ SlurmResult<uint32_t> SparePool::grow(const Commands& commands, uint32_t from, u
 
 SlurmResult<uint32_t> SparePool::hand_over(const Commands& commands, uint32_t nodes, TimeNs now) {
   const std::unique_lock lock(mutex_, kLockWithin);
-  if (!lock)
-    return tl::unexpected(SlurmError{SlurmError::Kind::kNoAnswer, "the pool of spares is being changed"});
-  if (wanted_ == 0) return 0u;
-  const auto seen = commands.reservation(kName);
-  if (!seen) return seen;
+  if (!lock || wanted_ == 0) return 0u;
+  const auto seen = commands.reservation(kName, partition_);
+  if (!seen) return 0u;
   const uint32_t left = *seen - std::min(*seen, nodes);
   nodes_ = *seen;
   if (left == *seen) return 0u;
@@ -69,7 +67,7 @@ SlurmResult<uint32_t> SparePool::hand_over(const Commands& commands, uint32_t no
   return *seen - std::min(*seen, *is_now);
 }
 
-std::optional<std::string> SparePool::fill(const Commands& commands, TimeNs now) {
+std::optional<std::string> SparePool::fill(const Commands& commands, TimeNs now, bool job_waits) {
   const std::unique_lock lock(mutex_, kLockWithin);
   const uint32_t wanted = wanted_;
   if (!lock || wanted == 0) return std::nullopt;
@@ -77,10 +75,10 @@ std::optional<std::string> SparePool::fill(const Commands& commands, TimeNs now)
       (filled_ns_ != kNoTime && now - filled_ns_ < kFillEvery) || now - handed_over_ns_ < kAfterHandOver;
   if (early) return std::nullopt;
   filled_ns_ = now;
-  const auto seen = commands.reservation(kName);
+  const auto seen = commands.reservation(kName, partition_);
   if (seen) nodes_ = *seen;
   auto is_now = seen;
-  if (seen && *seen < wanted) is_now = grow(commands, *seen, wanted);
+  if (seen && *seen < wanted && !job_waits) is_now = grow(commands, *seen, wanted);
   if (seen && *seen > wanted) is_now = resize(commands, *seen, wanted);
   if (is_now) nodes_ = *is_now;
   const std::string trouble = is_now ? "" : is_now.error().text;

@@ -29,11 +29,13 @@ class SparePool {
 
   // Nodes that the pool is to have; 0: it is left alone.
   void want(uint32_t nodes) { wanted_ = nodes; }
-  // Hands over at most `nodes`; returns how many. kNoAnswer, too, while the pool is being changed.
+  // Hands over at most `nodes`; returns how many: 0 too if Slurm does not answer, or the pool is being
+  // changed. An error: of the change; with kNoAnswer it may have been done.
   SlurmResult<uint32_t> hand_over(const Commands& commands, uint32_t nodes, TimeNs now);
-  // Creates or resizes the pool, at most each kFillEvery. Without idle nodes it stays so. Returns what a
-  // person should know; nothing: no change, and no new trouble.
-  std::optional<std::string> fill(const Commands& commands, TimeNs now);
+  // Creates or resizes the pool, at most each kFillEvery. Without idle nodes it stays so, and while a job
+  // that began before waits for nodes (`job_waits`) it does not grow. Returns what a person should know;
+  // nothing: no change, and no new trouble.
+  std::optional<std::string> fill(const Commands& commands, TimeNs now, bool job_waits = false);
   // Nodes when Slurm was last asked; nothing: unknown, or there is to be no pool.
   std::optional<uint32_t> nodes() const;
 

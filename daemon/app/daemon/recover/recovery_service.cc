@@ -119,6 +119,7 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
   out->look_every_ns_ = parts.look_every_ns;
   out->own_jobs_ = parts.own_jobs;
   out->may_act_ = std::move(parts.may_act);
+  out->may_keep_pool_ = std::move(parts.may_keep_pool);
   out->reload_scheduler_ = std::move(parts.reload);
   if (out->reload_scheduler_) out->reload_scheduler_(out->options_.config->act);
   for (auto [executor, backend] :
@@ -464,6 +465,7 @@ void RecoveryService::look() {
   if (!look_) return;
   looking_ = true;
   looked_ns_ = wall();
+  if (may_keep_pool_) *may_keep_pool_ = restored_ && !cannot_write();
   const auto view = std::make_shared<Result<respond::SchedulerView>>(respond::SchedulerView{});
   looker_->submit([view, look = look_] { *view = look(); },
                   [this, view, read_ns = looked_ns_] {
@@ -495,9 +497,10 @@ void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs 
     if (look_error_ != view.error().text)
       options_.log(LogLevel::kWarning,
                    fmt::format("no view of the scheduler, so nothing is done: {}", view.error().text));
-    if (look_error_.empty()) look_since_ns_ = read_ns;
+    const bool refused = view.error().code == ErrorCode::kBusy;
+    if (look_error_.empty() || refused != look_refused_) look_since_ns_ = read_ns;
     look_error_ = view.error().text;
-    look_refused_ = view.error().code == ErrorCode::kBusy;
+    look_refused_ = refused;
     return;
   }
   look_error_.clear();

@@ -6,6 +6,7 @@
 // scheduler's view, and the executor's. Borrows its parts, which outlive it.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -150,6 +151,7 @@ class RecoveryService {
   std::function<Result<respond::SchedulerView>()> look_;
   std::function<bool()> may_act_;
   std::function<void(const Config::Act&)> reload_scheduler_;
+  std::shared_ptr<std::atomic<bool>> may_keep_pool_;  // null: the scheduler has no pool
   TimeNs look_every_ns_ = 0;
   bool own_jobs_ = false;  // the view is the collector's own jobs
   recover::Controller controller_;

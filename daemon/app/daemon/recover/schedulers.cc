@@ -39,6 +39,12 @@ class LookPace final : public respond::Pace {
   std::atomic<bool> never_{false};
 };
 
+// A job that ran before and waits for nodes: what becomes idle is for it, not for the pool.
+bool waits_again(const respond::SeenJob& job) {
+  return job.state == respond::SeenJob::State::kPending && job.job.restarts > 0 &&
+         (job.reason == "Resources" || job.reason.starts_with("ReqNodeNotAvail"));
+}
+
 SchedulerParts slurm_parts(const Config& config) {
   SchedulerParts out;
   respond::slurm::SlurmOptions options;
@@ -51,16 +57,22 @@ SchedulerParts slurm_parts(const Config& config) {
     LookPace pace;
     respond::slurm::SlurmLook slurm;
   };
-  out.look = [look = std::make_shared<Look>(options), options, pool] {
+  const auto may_keep_pool = out.may_keep_pool = std::make_shared<std::atomic<bool>>(false);
+  out.look = [look = std::make_shared<Look>(options), options, pool, may_keep_pool] {
     auto view = look->slurm.look();
     if (!view) return view;
     const respond::slurm::Commands commands(options, look->pace);
-    view->spares_note = pool->fill(commands, steady_now()).value_or("");
+    if (*may_keep_pool)
+      view->spares_note =
+          pool->fill(commands, steady_now(), std::ranges::any_of(view->jobs, waits_again)).value_or("");
     view->spares = pool->nodes();
     return view;
   };
   out.reload = [pool](const Config::Act& act) {
-    const bool used = act.mode == ActMode::kAct && act.restart;
+    const auto& partitions = act.partitions;
+    const bool here =
+        partitions.empty() || std::ranges::find(partitions, act.spares_partition) != partitions.end();
+    const bool used = act.mode == ActMode::kAct && act.restart && here;
     pool->want(used ? static_cast<uint32_t>(act.spares) : 0);
   };
   return out;

@@ -1,6 +1,7 @@
 // The parts of respond/ that the configuration selects for the controller.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,6 +25,8 @@ struct SchedulerParts {
   std::function<void(const AttemptRecord& row)> load = {};
   // Whether this collector may act now; any thread. Empty: it may. Else look() says why not.
   std::function<bool()> may_act = {};
+  // Whether the ledger can be written, so that the view may keep the pool of spares; any thread. May be null.
+  std::shared_ptr<std::atomic<bool>> may_keep_pool = {};
   // At the start and after each reload; any thread. May be empty.
   std::function<void(const Config::Act& act)> reload = {};
   // In observe mode: asks the scheduler for the same and stores nothing. Null: the scheduler cannot.

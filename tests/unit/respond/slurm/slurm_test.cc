@@ -111,6 +111,12 @@ const PoolRow kPoolRows[] = {
      {},
      "the pool culprit-spare has 0 of 4 nodes: reservation culprit-spare is another's: it is not "
      "REPLACE_DOWN"},
+    {"of another partition",
+     {answered(
+         "ReservationName=culprit-spare NodeCnt=4 PartitionName=debug Flags=REPLACE_DOWN State=ACTIVE")},
+     {answered("")},
+     {},
+     "the pool culprit-spare has 0 of 4 nodes: reservation culprit-spare is of partition debug, not train"},
     {"without the right",
      {kNoPool},
      {refused("Error creating the reservation: Access/permission denied")},
