@@ -12,6 +12,7 @@ namespace culprit::respond::slurm {
 namespace {
 
 constexpr int kExcludeTries = 3;
+constexpr int kSparesPatience = 3;  // times the time to start, where spares may be needed
 // slurmd refuses credentials of a job until the second in which it ended is over: "Job credential revoked".
 // The attempt would fail at once.
 constexpr TimeNs kRevoked = kNsPerSecond;
@@ -170,6 +171,13 @@ uint32_t JobSteps::lost_nodes(const JobState& job) const {
   return std::max<uint32_t>(1, static_cast<uint32_t>(std::ranges::count_if(*hosts, is_excluded)));
 }
 
+// A change of the job takes away the reason why it waits, until Slurm's next pass, 3 s later. Where spares
+// depend on the reason, it is changed for a second, and again if Slurm has it wait.
+bool JobSteps::awaits_reason(const SlurmResult<JobState>& job) const {
+  if (!options_.spares || !job || pending_ns_ == kNoTime) return false;
+  return pace_.now() - pending_ns_ >= kNsPerSecond && job->reason != "BeginTime";
+}
+
 // "Priority": another job would get the node.
 bool JobSteps::get_spares(const JobState& job) {
   const bool first = job.reason == "Resources" || job.reason.starts_with("ReqNodeNotAvail");
@@ -214,7 +222,7 @@ ActionResult JobSteps::release_and_start() {
     }
     // A requeued job waits two minutes otherwise. It is refused once the job runs.
     const TimeNs asked_ns = pace_.now();
-    if (!ends && await_next_second())
+    if (!ends && !awaits_reason(now) && await_next_second())
       (void)commands_.write({"update", "JobId=" + order_.job.id, "StartTime=now"});
     now = read_job();
     if (!now && now.error().kind == SlurmError::Kind::kNotFound)
@@ -225,7 +233,11 @@ ActionResult JobSteps::release_and_start() {
     ends = now && now->state == "COMPLETING";
     if (ends) last_attempt_ns_ = pace_.now();
     if (now && !ends && !is_pending(*now)) return with_spares(running(*now));
-    if (now && !ends && !std::exchange(pending, true)) until = pace_.now() + options_.start_ns;
+    if (now && !ends && !std::exchange(pending, true)) {
+      pending_ns_ = pace_.now();
+      const bool has_spares = options_.spares && options_.spares->nodes().value_or(0) > 0;
+      until = pending_ns_ + options_.start_ns * (has_spares ? kSparesPatience : 1);
+    }
     if (now && !ends && get_spares(*now)) until = pace_.now() + options_.start_ns;
     release = now && now->reason == kRequeuedHeld;  // never a hold by a person
     goes_on = pace_.pause(options_.round_ns);

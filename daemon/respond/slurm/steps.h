@@ -78,6 +78,7 @@ class JobSteps : Steps {
   ActionResult running(const JobState& job);
   // Nodes that the job had and must not have again.
   uint32_t lost_nodes(const JobState& job) const;
+  bool awaits_reason(const SlurmResult<JobState>& job) const;
   // Hands over spares while the job is the first of those that wait for nodes. True: it did now.
   bool get_spares(const JobState& job);
   ActionResult with_spares(ActionResult out) const;
@@ -90,6 +91,7 @@ class JobSteps : Steps {
   bool held_ = true;                // by our requeue, and not released yet
   uint32_t lost_ = 1, spares_ = 0;  // nodes; spares: handed over
   TimeNs spares_ns_ = kNoTime;      // when last
+  TimeNs pending_ns_ = kNoTime;     // when the requeued job was first seen to wait
   TimeNs last_attempt_ns_ = 0;      // when the attempt before was last seen to end; monotonic
 };
 
