@@ -8,7 +8,7 @@ import { PHONE, ROOT, SHOTS, axe, browser, drawn as drawnOf, isNarrow, launch, m
 import { recoveryPromises } from "./recovery.mjs";
 import { reportPromises } from "./report.mjs";
 
-const FIRST_VIEW_MS = 200, WORD_MS = 25, FIRST_VIEW_BYTES = 150 * 1024, BIG_JOB_MS = 1000, FRAME_MS = 50;
+const FIRST_VIEW_MS = 200, WORD_MS = 35, FIRST_VIEW_BYTES = 150 * 1024, BIG_JOB_MS = 1000, FRAME_MS = 50;
 
 const options = process.argv.slice(2), at = options.indexOf("--only");
 const only = at >= 0 ? options.splice(at, 2)[1] : null;
