@@ -191,7 +191,8 @@ int standby_plan(StandbyOptions& o) {
   q.quantile = o.quantile;
   if (o.rate <= 0) {
     const auto ledger = ask_ledger(o);
-    if (!ledger) return report_error("standby plan: " + ledger.error().text), kUnable;
+    if (!ledger)
+      return report_error("standby plan: " + ledger.error().text + "; without a ledger give --rate"), kUnable;
     q.known = ledger->rate;
     q.rate = q.known.rate;
     if (q.rate <= 0) return report_error("standby plan: " + too_little(o, q, *ledger)), kFound;
