@@ -41,9 +41,10 @@ struct Case {
   TimeNs first_ns = kNoTime, last_ns = kNoTime;
   std::vector<uint32_t> slots;  // ascending; empty: unknown, or all ranks
   bool proved = false;          // by a check of the device
-  bool shared = false;          // one of the slots, unknown which
-  uint32_t spells = 1;          // occurrences, separated by sound steps
-  std::string title;            // empty: derived from the cause
+  bool undone = false;  // all that proves it: no wrong result was taken, so nothing is to be rolled back
+  bool shared = false;  // one of the slots, unknown which
+  uint32_t spells = 1;  // occurrences, separated by sound steps
+  std::string title;    // empty: derived from the cause
   std::vector<std::string> metrics;
   double confidence = 0;
   std::optional<int64_t> equal_step;  // last step at which replicas were equal
@@ -76,9 +77,16 @@ class Cases {
     return nullptr;
   }
   // Adds a case. It replaces an open case of the same rank: one proved by an earlier check, or one from local
-  // metrics before the replica differed. Null: over the limit.
+  // metrics before the replica differed. Values that are not finite on a proved rank become part of its case.
+  // Null: over the limit.
   Case* add(Case made) {
     for (Case& known : all_) {
+      if (known.open && known.proved && is_spoilt_by(known, made)) {
+        for (const std::string& metric : made.metrics)
+          if (known.metrics.size() < kMetricsReported) known.metrics.push_back(metric);
+        known.last_step = std::max(known.last_step, made.last_step);
+        return &known;
+      }
       if (!known.open || !becomes(known, made)) continue;
       take_over(known, made);
       known = std::move(made);
@@ -94,6 +102,12 @@ class Cases {
   std::vector<Case>& all() { return all_; }
   const std::vector<Case>& all() const { return all_; }
   uint64_t refused() const { return refused_; }
+
+  // Whether `made` is the NaN or infinity that the rank of `known` computed.
+  static bool is_spoilt_by(const Case& known, const Case& made) {
+    return made.cause == Cause::kSpoilt && made.slots == known.slots && made.step >= known.step &&
+           made.step - known.last_step <= kAftermath;
+  }
 
  private:
   static bool becomes(const Case& known, const Case& made) {

@@ -46,6 +46,7 @@ std::optional<Result<Check>> check_of(const LoopEvent& event) {
   if (is_replay) {
     const std::string_view where = field(event, "where");
     if (where != "\"same\"" && where != "\"elsewhere\"") return missing("where (same or elsewhere)");
+    check.undone = bool_in(field(event, "undone")).value_or(false);
     check.kind = where == "\"same\"" ? Check::Kind::kReplaySame : Check::Kind::kReplayElsewhere;
     return check;
   }

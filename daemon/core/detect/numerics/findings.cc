@@ -33,6 +33,7 @@ std::string ranks_in_words(const Case& known, const Window& window) {
 }
 
 std::string back_to(const Case& known) {
+  if (known.undone) return "its wrong steps were not taken, so nothing is to be rolled back";
   return known.equal_step ? fmt::format(
                                 "roll back to a checkpoint of step {} or before, when the replicas "
                                 "were equal",

@@ -30,15 +30,23 @@ Case* Judge::suspected(uint32_t slot) {
 
 void Judge::prove(uint32_t slot, const Check& check, TimeNs time_ns, std::string why) {
   Case* known = suspected(slot);
-  if (known == nullptr || !is_corruption(known->cause)) {
+  const bool spoilt = known != nullptr && known->cause == Cause::kSpoilt && known->step == check.step &&
+                      known->slots == std::vector<uint32_t>{slot};
+  if (spoilt) {
+    known->cause = Cause::kAudit;  // the device, then, and not its samples
+    known->why.clear();
+    known->undone = check.undone;
+  } else if (known == nullptr || !is_corruption(known->cause)) {
     Case made;
     made.cause = Cause::kAudit;
     made.step = made.detected_at = made.last_step = check.step;
     made.first_ns = made.last_ns = time_ns;
     made.slots = {slot};
+    made.undone = check.undone;
     known = cases_.add(std::move(made));
     if (known == nullptr) return;
   }
+  known->undone = known->undone && check.undone;
   known->confidence = known->proved ? 1 - (1 - known->confidence) / 2 : std::max(kProved, known->confidence);
   known->proved = true;
   known->shared = false;

@@ -308,6 +308,7 @@ class Guard:
     def _climb(self, step: int, code: int, loss: Any, norm: Any, recompute: Optional[Recompute],
                scaler: Any) -> Verdict:
         reason, first = REASONS[code], self._seen(loss)
+        lasting: List[int] = []  # the others gave the same bits twice, so kernels do; this device errs again
         usual, was = self._norms.usual(), float(norm)
         if recompute is not None:
             again_loss, again_norm = self._again(recompute, scaler)
@@ -317,18 +318,18 @@ class Guard:
             second = self._seen(again_loss)
             odd, differs = self._odd(first, second)
             if again == HEALTHY and differs:
-                self._report_odd(step, odd)
+                self._report_odd(step, odd, undone=True)
                 self._take(value, log)
                 self._report(step, "retaken", reason, was, usual, odd, float(again_norm))
                 return Verdict("retaken", reason, again_loss, again_norm)
             if len(odd) * 2 < len(self._ranks):
-                # The others gave the same bits twice, so kernels do, and these devices err again and again.
-                self._report_odd(step, odd)
+                lasting = odd
             # Clipping by a norm that is not finite leaves nothing to compare, only what was seen before it.
             if not differs and (math.isfinite(was) or self._digests or not _is_finite(loss)):
                 culprit.event("replay", step=step, rank=self._rank(), where="same", equal=True)
             loss, norm = again_loss, again_norm
         others = self._other_parameters()
+        self._report_odd(step, lasting, undone=others is None)
         self._set_buffers()
         self._clear_gradients()
         while self._skips and self._skips[0] <= step - WINDOW:
@@ -388,10 +389,12 @@ class Guard:
         found = tracer().rank()
         return self._ranks[0] if found is None else found
 
-    def _report_odd(self, step: int, odd: List[int]) -> None:
-        """The rank itself says so: in the job's own numbers, should torch count otherwise."""
+    def _report_odd(self, step: int, odd: List[int], undone: bool) -> None:
+        """The rank itself says so: in the job's own numbers, should torch count otherwise. `undone`: the
+        optimiser takes no wrong result, and has taken none."""
         if odd and dist.get_rank() in odd:
-            culprit.event("replay", step=step, rank=self._rank(), where="same", equal=False)
+            culprit.event("replay", step=step, rank=self._rank(), where="same", equal=False,
+                          undone=undone)
 
     def _report(self, step: int, action: str, reason: str, norm: float, usual: float,
                 odd: Optional[List[int]] = None, again: Optional[float] = None) -> None:

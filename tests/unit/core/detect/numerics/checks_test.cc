@@ -94,6 +94,35 @@ BOOST_AUTO_TEST_CASE(a_replay_that_differs_proves_the_device) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(what_was_not_taken_is_not_rolled_back) {
+  RasJudgement undone = replay(70, 2, "same", "false");
+  undone.fields.emplace_back("undone", "true");
+  BOOST_TEST(with({undone}).faults.at(0).mitigation.find("nothing is to be rolled back") !=
+             std::string::npos);
+  const std::string both = with({undone, replay(72, 2, "same", "false")}).faults.at(0).mitigation;
+  BOOST_TEST(both.find("roll back to a checkpoint from before step 70") != std::string::npos);
+  // Replicas that differ have taken something wrong.
+  BOOST_TEST(with({undone}, true).faults.at(0).mitigation.find("roll back to") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_whose_device_is_proved_wrong_has_no_second_case_for_its_nan) {
+  for (const bool first : {true, false}) {
+    Detector detector;
+    const auto all = rows({}, [](Row& r) {
+      if (r.rank == 2 && r.step == 60) r.values["grad_norm"] = std::numeric_limits<double>::quiet_NaN();
+    });
+    for (const Row& row : all) {
+      const bool before = row.step == 60 && row.rank == 0, after = row.step == 62 && row.rank == 0;
+      if (first ? before : after) give(detector, replay(60, 2, "same", "false"));
+      row.give(detector);
+    }
+    const NumericFindings t = detector.findings();
+    BOOST_TEST_REQUIRE(t.faults.size() == 1);
+    BOOST_TEST((t.faults[0].kind == NumericClass::kSdc));
+    BOOST_TEST(t.faults[0].step == 60);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_replay_elsewhere_that_agrees_takes_the_suspicion_back) {
   const NumericFindings t = with({replay(70, 2, "elsewhere", "true")}, true);
   BOOST_TEST_REQUIRE(t.faults.size() == 1);
