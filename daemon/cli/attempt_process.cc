@@ -31,6 +31,7 @@ namespace {
 constexpr const char* kReportDescriptor = "CULPRIT_REPORT_DESCRIPTOR";
 constexpr const char* kAttemptMemberVariable = "CULPRIT_ATTEMPT_MEMBER";
 constexpr std::array kPassedOn = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+constexpr TimeNs kTermPatience = 3 * kNsPerSecond, kReportPatience = 10 * kNsPerSecond;
 constexpr TimeNs kEndPatience = 5 * kNsPerSecond, kKillPatience = 10 * kNsPerSecond;
 constexpr uint32_t kMemberMost = 1'000'000;
 
@@ -123,6 +124,16 @@ std::optional<int> AttemptProcess::wait(TimeNs within) {
       if (ended == child_) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (until != kNoTime && steady_now() >= until) return std::nullopt;
   }
+}
+
+std::optional<int> AttemptProcess::end(const std::function<std::optional<int>(TimeNs)>& wait) {
+  ::kill(child_, SIGTERM);
+  if (const auto ended = wait(kTermPatience)) return ended;
+  for (const app::MarkedProcess& one : app::marked_processes(mark_))
+    if (!one.name.starts_with("culprit")) ::kill(one.pid, SIGKILL);
+  if (const auto ended = wait(kReportPatience)) return ended;
+  ::kill(child_, SIGKILL);
+  return wait(kReportPatience);
 }
 
 std::string AttemptProcess::report_text() const { return text_of_descriptor(report_); }

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,7 +41,9 @@ class AttemptProcess {
   bool start(const std::vector<std::string>& words, std::vector<std::string> environment);
   // Exit status as in a shell; nothing: still running after `within`. kNoTime: no limit.
   std::optional<int> wait(TimeNs within = kNoTime);
-  pid_t pid() const { return child_; }
+  // Ends the command with SIGTERM, then SIGKILL, and at last the `culprit run` that writes down how it ended.
+  // `wait`: as wait(); it may do something else meanwhile. Nothing: it still runs.
+  std::optional<int> end(const std::function<std::optional<int>(TimeNs within)>& wait);
   // What the attempt handed over as JSON; empty: nothing.
   std::string report_text() const;
 

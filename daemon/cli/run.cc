@@ -510,6 +510,15 @@ void add_run_command(Command& app, Run& run) {
           "--checkpoints", o->retry.checkpoints,
           "Folder of checkpoints: the newest whole one is CULPRIT_RESUME and {resume} of the command")
       ->type_name("DIR");
+  verb->add_option("--code", o->retry.code,
+                   "job.toml whose [code] has the program's revision, and one that is pending: the attempt "
+                   "after a failure takes it; CULPRIT_REVISION and {revision} of the command")
+      ->type_name("FILE");
+  verb->add_option("--code-within", o->retry.code_within,
+                   "A revision that is pending for so long ends a running attempt after its next checkpoint; "
+                   "0s: never")
+      ->type_name("DURATION")
+      ->show_default();
   verb->add_option("--end-hang", o->retry.end_hang, "With --retries, a hang is ended after so long")
       ->type_name("DURATION")
       ->show_default();

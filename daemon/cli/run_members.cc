@@ -30,6 +30,7 @@
 #include "cli/attempt_report.h"
 #include "cli/attempt_text.h"
 #include "cli/attempt_wait.h"
+#include "cli/code_update.h"
 #include "cli/environment.h"
 #include "cli/joint_evidence.h"
 #include "cli/verbs.h"
@@ -59,7 +60,6 @@ constexpr TimeNs kLeaveWithin = 5 * kNsPerSecond;
 constexpr TimeNs kFreshWithin = 20 * kNsPerSecond;  // a host that showed life within it may end slowly
 constexpr TimeNs kDecidesEvery = kNsPerSecond;      // signs of the member that decides
 constexpr TimeNs kAfterSignal = 8 * kNsPerSecond;   // for the decision that no attempt follows
-constexpr TimeNs kTermPatience = 3 * kNsPerSecond, kReportPatience = 10 * kNsPerSecond;
 constexpr int kNotTogether = 1;  // exit status of a member without a command of its own, if the job failed
 constexpr const char* kDecision = "decision";
 constexpr const char* kGo = "go";
@@ -180,6 +180,7 @@ class Member {
     plan.left = limits_.retries;
     plan.hosts = app::first_hosts(all, o_.nodes);
     plan.port = all.at(plan.hosts.front()).port;
+    plan.revision = update_.next_revision(attempts_);
     JointEvidence evidence(run_, agreement_, [this] { return keep_deciding(); });
     if (run_.newest) {
       decides_at_ = kNoTime;
@@ -297,12 +298,12 @@ class Member {
                                       "--end-hang", o_.end_hang};
     words.insert(words.end(), run_.passed_on.begin(), run_.passed_on.end());
     words.emplace_back("--");
-    app::Placeholders values{plan_.attempt, plan_.resume, plan_.port, {}, plan_.hosts, rank};
+    app::Placeholders values{plan_.attempt, plan_.resume, plan_.port, {}, plan_.hosts, rank, plan_.revision};
     const app::VisibleGpus gpus = own_gpus();
     for (const app::Gpu& gpu : gpus.gpus) values.gpus.push_back(gpu.uuid);
     for (std::string& word : app::filled(run_.command, values)) words.push_back(std::move(word));
-    std::vector<std::string> environment = app::attempt_variables(
-        plan_.attempt, plan_.left, plan_.resume, attempts_.empty() ? "" : attempts_.back().headline);
+    std::vector<std::string> environment =
+        app::attempt_variables(values, plan_.left, attempts_.empty() ? "" : attempts_.back().headline);
     if (const auto names = app::excluded(history(), attempts_.size()); !names.empty())
       environment.push_back(fmt::format("{}={}", app::kExcludedVariable, fmt::join(names, ",")));
     if (gpus.gpus.size() < gpus_.gpus.size())
@@ -344,13 +345,8 @@ class Member {
       show_life();
       if (!agreement_.stopped() && !agreement_.settled(kDecision)) continue;
       me.ended_by_us = true;
-      ::kill(process_.pid(), SIGTERM);
-      if (const auto ended = wait_alive(kTermPatience)) return *ended;
-      // The `culprit run` of the attempt and its processes remain, to write down how the command ended.
-      for (const app::MarkedProcess& one : app::marked_processes(mark_))
-        if (!one.name.starts_with("culprit")) ::kill(one.pid, SIGKILL);
-      if (const auto ended = wait_alive(kReportPatience)) return *ended;
-      ::kill(process_.pid(), SIGKILL);
+      if (const auto ended = process_.end([this](TimeNs within) { return wait_alive(within); }))
+        return *ended;
     }
   }
 
@@ -524,6 +520,9 @@ class Member {
 
   void propose() {
     app::JointFacts facts{host_, plan_, ends_, best_, ledger_, limits_};
+    attempts_.emplace_back().revision = plan_.revision;
+    facts.code = update_.choice(attempts_);
+    attempts_.pop_back();
     facts.now = wall_now();
     facts.chance = random_share();
     facts.min_gpus = o_.min_gpus;
@@ -718,6 +717,7 @@ class Member {
   recover::Limits limits_;
   // Equal on all members, since each one follows the same decisions.
   recover::Ledger ledger_;
+  CodeUpdate update_{o_.code, 0};
   std::vector<app::Attempt> attempts_;
   std::optional<int64_t> best_;
   AttemptPlan plan_{.attempt = 0};

@@ -16,6 +16,7 @@
 #include "app/run/attempt.h"
 #include "app/run/attempt_event.h"
 #include "app/run/attempt_plan.h"
+#include "app/run/code.h"
 #include "app/run/devices.h"
 #include "app/run/leftovers.h"
 #include "app/run/probe.h"
@@ -26,6 +27,7 @@
 #include "cli/attempt_report.h"
 #include "cli/attempt_text.h"
 #include "cli/attempt_wait.h"
+#include "cli/code_update.h"
 #include "cli/environment.h"
 #include "cli/run_slurm.h"
 #include "cli/verbs.h"
@@ -39,6 +41,7 @@ using app::Attempt;
 
 constexpr uint32_t kRetriesMost = 1000;
 constexpr int kReaderLeft = 128 + SIGPIPE;
+constexpr TimeNs kCodeLook = 10 * kNsPerSecond;  // between two looks at the file of --code
 
 std::string processes(size_t n) { return n == 1 ? "1 process" : fmt::format("{} processes", n); }
 
@@ -56,7 +59,8 @@ class Retries {
         process_(mark_),
         slurm_({o_.successor, again.earlier.handover && again.earlier.attempts.empty(), again.launch.job,
                 again.command},
-               again.earlier.attempts) {
+               again.earlier.attempts),
+        update_(o_.code, app::parse_duration(o_.code_within).value_or(0)) {
     limits_.retries = o_.retries.value_or(0);
     limits_.min_left_ns = app::parse_duration(o_.min_time).value_or(limits_.min_left_ns);
     if (o_.min_gpus) gpus_ = app::visible_gpus(variable);
@@ -76,7 +80,7 @@ class Retries {
         return finish(kCommandNotStarted);
       }
       tell_daemon(attempt, "begin");
-      attempt.status = process_.wait().value_or(kCommandNotStarted);
+      attempt.status = wait_for_end();
       attempt.end_ns = wall_now();
       if (attempt.status == 0) {
         std::string left;
@@ -135,6 +139,15 @@ class Retries {
     return here;
   }
 
+  // Waits for the command, and ends it where a pending revision waits for too long.
+  int wait_for_end() {
+    const auto wait = [this](TimeNs within) { return process_.wait(within); };
+    auto status = wait(o_.code.empty() ? kNoTime : kCodeLook);
+    for (; !status; status = wait(kCodeLook))
+      if (update_.is_due(attempts_, run_.saved_ns) && (status = process_.end(wait))) break;
+    return *status;
+  }
+
   Attempt& begin() {
     if (!attempts_.empty()) set_lost(attempts_.back(), wall_now());
     Attempt next;
@@ -143,6 +156,7 @@ class Retries {
     next.from = best_;
     next.without = without_;
     next.job = variable("SLURM_JOB_ID").value_or("");
+    next.revision = update_.next_revision(attempts_);
     next.failure.ran_on = {run_.launch.host};
     const Attempt* last = attempts_.empty() ? nullptr : &attempts_.back();
     LeftOut left_out;
@@ -186,12 +200,13 @@ class Retries {
     words.emplace_back("--");
     app::Placeholders values{attempt.number, attempt.resume, 0, {}};
     values.hosts = {run_.launch.host};
+    values.revision = attempt.revision;
     if (app::wants_port(run_.command)) values.port = unused_port();
     for (const app::Gpu& gpu : gpus_.gpus) values.gpus.push_back(gpu.uuid);
     for (std::string& word : app::filled(slurm_.command(), values)) words.push_back(std::move(word));
-    std::vector<std::string> environment = app::attempt_variables(
-        attempt.number, attempts_.size() == 1 ? limits_.retries : left(), attempt.resume,
-        attempts_.size() > 1 ? attempts_[attempts_.size() - 2].headline : "");
+    std::vector<std::string> environment =
+        app::attempt_variables(values, attempts_.size() == 1 ? limits_.retries : left(),
+                               attempts_.size() > 1 ? attempts_[attempts_.size() - 2].headline : "");
     if (const auto names = app::excluded(history(), attempt.number - 1); !names.empty())
       environment.push_back(fmt::format("{}={}", app::kExcludedVariable, fmt::join(names, ",")));
     if (!without_.empty()) environment.push_back(fmt::format("{}={}", gpus_.variable, app::uuid_list(gpus_)));
@@ -231,11 +246,16 @@ class Retries {
       const auto saved = run_.newest(std::nullopt, nullptr);
       app::add_progress(attempt.failure, saved ? saved->step.value_or(-1) : -1, resumed_);
     }
+    if (update_.ended(attempt.number)) {
+      attempt.failure.preempted = true;
+      attempt.headline = "ended for another revision", attempt.confidence.reset();
+    }
     const auto remaining = gpus_without(attempt.failure.advice);
     ledger_.add(attempt.failure);
     recover::Means means;
     means.may_leave_devices = remaining.has_value();
     means.chance = random_share();
+    means.code = update_.choice(attempts_);
     if (const TimeNs end = app::allocation_end(variable); end != kNoTime) means.left_ns = end - wall_now();
     slurm_.add_to(means, wall_now());
     left_until_ = means.left_ns == kNoTime ? kNoTime : wall_now() + means.left_ns;
@@ -351,6 +371,7 @@ class Retries {
   const std::string mark_;
   AttemptProcess process_;
   SlurmAttempts slurm_;
+  CodeUpdate update_;
   const std::optional<app::HostDaemon> host_daemon_ = app::host_daemon(variable);
   recover::Limits limits_;
   recover::Ledger ledger_;
@@ -372,7 +393,8 @@ class Retries {
 Status check_retry_options(const RetryOptions& o) {
   for (const auto& [name, given] :
        {std::pair("--checkpoints", !o.checkpoints.empty()),
-        std::pair("--no-retry-on", !o.no_retry_on.empty()), std::pair("--successor", o.successor)})
+        std::pair("--no-retry-on", !o.no_retry_on.empty()), std::pair("--successor", o.successor),
+        std::pair("--code", !o.code.empty())})
     if (given && !o.retries) return fail(ErrorCode::kInvalid, fmt::format("{} needs --retries N", name));
   if (o.min_gpus && (!o.retries || *o.min_gpus == 0))
     return fail(ErrorCode::kInvalid,
@@ -381,13 +403,17 @@ Status check_retry_options(const RetryOptions& o) {
     return fail(ErrorCode::kInvalid, fmt::format("--retries must be at most {}", kRetriesMost));
   if (!o.retries && o.nodes > 0) return fail(ErrorCode::kInvalid, "--nodes needs --retries N");
   if (o.nodes == 0 && o.spares > 0) return fail(ErrorCode::kInvalid, "--spares needs --nodes N");
+  if (!o.code.empty())
+    if (const auto code = app::read_code(o.code); !code)
+      return fail(code.error().code, "--code: " + code.error().text);
   if (o.nodes > app::kHostsMost || o.spares > app::kHostsMost - o.nodes)
     return fail(ErrorCode::kInvalid,
                 fmt::format("--nodes and --spares must be at most {} together", app::kHostsMost));
   if (const auto others = app::parse_duration(o.end_others); others && *others < kNsPerSecond)
     return fail(ErrorCode::kInvalid, "--end-others must be at least 1s");
-  for (const auto& [name, text] : {std::pair("--min-time", &o.min_time), std::pair("--end-hang", &o.end_hang),
-                                   std::pair("--end-others", &o.end_others)}) {
+  for (const auto& [name, text] :
+       {std::pair("--min-time", &o.min_time), std::pair("--end-hang", &o.end_hang),
+        std::pair("--end-others", &o.end_others), std::pair("--code-within", &o.code_within)}) {
     const auto duration = app::parse_duration(*text);
     if (!duration || *duration < 0)
       return fail(ErrorCode::kInvalid, fmt::format("{} must be a duration, as 90s or 10m", name));

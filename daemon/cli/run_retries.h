@@ -26,6 +26,8 @@ struct RetryOptions {
   std::string end_hang = "10m";     // time after which a hung command is ended
   std::vector<std::string> no_retry_on;  // rules
   std::optional<uint32_t> min_gpus;      // an attempt may leave GPUs out while so many remain; nothing: never
+  std::string code;                      // job.toml with the program's revisions; empty: unknown
+  std::string code_within = "24h";       // time after which a pending revision ends a running attempt
   uint32_t nodes = 0;                    // hosts of an attempt, a `culprit run` on each; 0: this host alone
   uint32_t spares = 0;                   // more hosts, which wait
   std::string end_others = "20s";        // time for the other hosts to end after one failed

@@ -19,6 +19,7 @@
 #include "core/detect/logs/ending.h"
 #include "core/detect/logs/lost_numbers.h"
 #include "core/detect/stacks/stacks.h"
+#include "core/diagnose/code_change.h"
 #include "core/diagnose/correlator.h"
 #include "core/diagnose/proof.h"
 #include "core/diagnose/signs.h"
@@ -567,6 +568,7 @@ struct Engine::Impl {
   void order_slowness(fuse::Draft& draft) { fuse::put_slowness_behind(draft.analysis.findings); }
   void correlate(fuse::Draft& draft) {
     diagnose::correlate(draft.view, draft.analysis, options.live, draft.report);
+    diagnose::add_code_change(options.job, draft.report);
   }
   // Missing information for a better answer, and unread data.
   void ask(fuse::Draft& draft) {

@@ -130,6 +130,7 @@ Result<JobFile> parse_job_file(std::string_view text, std::string_view name) {
   if (const toml::table* table = reader.table(root, "code")) {
     reader.text(*table, "revision", job.revision);
     reader.text(*table, "last_good", job.last_good);
+    reader.text(*table, "pending", job.pending);
   }
   if (reader.error()) return tl::unexpected(*reader.error());
   return job;

@@ -25,6 +25,7 @@ struct JobFile {
   std::optional<uint32_t> ranks_per_host;
   std::optional<Parallel> parallel;
   std::optional<std::string> revision, last_good;
+  std::optional<std::string> pending;  // revision that the next attempt takes after a failure
 };
 
 // Parses the text of a job.toml. `name` is the file's name for messages ("dir/job.toml:3:1: ..."). Unknown

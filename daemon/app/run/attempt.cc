@@ -21,6 +21,17 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
+// Whether a word has nothing but a placeholder without a value. An option before it is removed from `out`.
+bool is_left_out(const std::string& word, std::string_view placeholder, const std::string& value,
+                 std::vector<std::string>& out) {
+  if (!value.empty()) return false;
+  if (word == placeholder) {
+    if (!out.empty() && out.back().starts_with("--")) out.pop_back();
+    return true;
+  }
+  return word.starts_with("--") && word.ends_with("=" + std::string(placeholder));
+}
+
 std::optional<int64_t> last_iteration(const Report& report) {
   std::optional<int64_t> out = report.job.iteration;
   for (const Diagnosis& d : report.diagnoses)
@@ -37,14 +48,12 @@ bool wants_port(const std::vector<std::string>& words) {
 std::vector<std::string> filled(const std::vector<std::string>& words, const Placeholders& values) {
   std::vector<std::string> out;
   for (std::string word : words) {
-    // If there is nothing to resume from, an option before a separate placeholder word is removed too.
-    if (word == "{resume}" && values.resume.empty()) {
-      if (!out.empty() && out.back().starts_with("--")) out.pop_back();
+    if (is_left_out(word, "{resume}", values.resume, out) ||
+        is_left_out(word, "{revision}", values.revision, out))
       continue;
-    }
-    if (values.resume.empty() && word.starts_with("--") && word.ends_with("={resume}")) continue;
     replace_all(word, "{attempt}", std::to_string(values.attempt));
     replace_all(word, "{resume}", values.resume);
+    replace_all(word, "{revision}", values.revision);
     if (values.port != 0) replace_all(word, "{port}", std::to_string(values.port));
     if (!values.gpus.empty()) {
       replace_all(word, "{gpus}", fmt::format("{}", fmt::join(values.gpus, ",")));
@@ -61,11 +70,12 @@ std::vector<std::string> filled(const std::vector<std::string>& words, const Pla
   return out;
 }
 
-std::vector<std::string> attempt_variables(uint32_t number, uint32_t left, const std::string& resume,
+std::vector<std::string> attempt_variables(const Placeholders& values, uint32_t left,
                                            const std::string& last) {
-  std::vector<std::string> out = {fmt::format("CULPRIT_ATTEMPT={}", number),
+  std::vector<std::string> out = {fmt::format("CULPRIT_ATTEMPT={}", values.attempt),
                                   fmt::format("CULPRIT_ATTEMPTS_LEFT={}", left)};
-  if (!resume.empty()) out.push_back("CULPRIT_RESUME=" + resume);
+  if (!values.resume.empty()) out.push_back("CULPRIT_RESUME=" + values.resume);
+  if (!values.revision.empty()) out.push_back("CULPRIT_REVISION=" + values.revision);
   if (!last.empty()) out.push_back("CULPRIT_LAST_REASON=" + shorten(last, kReasonBytes));
   return out;
 }

@@ -22,6 +22,7 @@ struct Attempt {
   std::string headline;              // headline of the attempt's report; empty: none
   std::optional<double> confidence;  // 0 to 1, of the report's verdict; empty: no verdict
   std::string resume;                // checkpoint that the attempt resumed; empty: none
+  std::string revision;              // of the program, with --code; empty: unknown
   std::vector<std::string> without;  // UUIDs of devices that it ran without
   std::optional<int64_t> from, to;   // iterations: the best of earlier attempts, and this attempt's last one
   recover::Failure failure;
@@ -43,12 +44,14 @@ struct Placeholders {
   std::vector<std::string> gpus = {};   // UUIDs for {gpus} and {ngpus}
   std::vector<std::string> hosts = {};  // that run the attempt, by node rank; the first is the {master}
   uint32_t node_rank = 0;               // of this host
+  std::string revision = {};            // of the program
 };
 bool wants_port(const std::vector<std::string>& words);
 std::vector<std::string> filled(const std::vector<std::string>& words, const Placeholders& values);
 
-// NAME=VALUE for the attempt. `last`: why the previous attempt failed.
-std::vector<std::string> attempt_variables(uint32_t number, uint32_t left, const std::string& resume,
+// NAME=VALUE for the attempt. `last`: why the previous attempt failed. Uses attempt, resume and revision of
+// `values`.
+std::vector<std::string> attempt_variables(const Placeholders& values, uint32_t left,
                                            const std::string& last);
 
 // The failure according to a failed attempt's report. `best`: the highest iteration of earlier attempts.

@@ -56,6 +56,8 @@ std::string ledger_line(const Attempt& a) {
   out["why"] = a.decision.why;
   out["lost_ns"] = a.lost_ns;
   if (a.failure.preempted) out["preempted"] = true;
+  if (!a.revision.empty()) out["revision"] = a.revision;
+  if (!a.decision.revision.empty()) out["next_revision"] = a.decision.revision;
   if (!a.leaves_out.empty()) out["leaves_out"] = a.leaves_out;
   if (!a.job.empty()) out["job"] = a.job;
   if (!a.successor.empty()) out["successor"] = a.successor;
@@ -86,6 +88,8 @@ void read_attempt(Fields& f, Attempt& out) {
   f.text("why", out.decision.why);
   f.time("lost_ns", out.lost_ns);
   f.boolean("preempted", failure.preempted);
+  f.text("revision", out.revision);
+  f.text("next_revision", out.decision.revision);
   f.texts("leaves_out", out.leaves_out);
   f.text("job", out.job);
   f.text("successor", out.successor);

@@ -40,8 +40,9 @@ void read(Fields& f, recover::Failure& out) {
 }
 
 json json_of(const recover::Decision& d) {
-  return {{"again", d.again}, {"wait_ns", d.wait_ns}, {"probe", d.probe},     {"older", d.older},
-          {"hosts", d.hosts}, {"why", d.why},         {"devices", d.devices}, {"code", d.code}};
+  return {{"again", d.again},     {"wait_ns", d.wait_ns}, {"probe", d.probe},
+          {"older", d.older},     {"hosts", d.hosts},     {"why", d.why},
+          {"devices", d.devices}, {"code", d.code},       {"revision", d.revision}};
 }
 
 void read(Fields& f, recover::Decision& out) {
@@ -53,12 +54,13 @@ void read(Fields& f, recover::Decision& out) {
   f.text("why", out.why);
   f.texts("devices", out.devices);
   f.number("code", out.code, 0, 255);
+  f.text("revision", out.revision);
 }
 
 json json_of(const AttemptPlan& p) {
-  return {{"attempt", p.attempt}, {"left", p.left},     {"hosts", p.hosts},
-          {"port", p.port},       {"resume", p.resume}, {"resume_step", number_or_null(p.resume_step)},
-          {"without", p.without}};
+  return {{"attempt", p.attempt}, {"left", p.left},        {"hosts", p.hosts},
+          {"port", p.port},       {"resume", p.resume},    {"resume_step", number_or_null(p.resume_step)},
+          {"without", p.without}, {"revision", p.revision}};
 }
 
 void read(Fields& f, AttemptPlan& out) {
@@ -69,6 +71,7 @@ void read(Fields& f, AttemptPlan& out) {
   f.text("resume", out.resume);
   f.optional("resume_step", out.resume_step);
   f.texts("without", out.without);
+  f.text("revision", out.revision);
 }
 
 json json_of(const VisibleGpus& gpus) {

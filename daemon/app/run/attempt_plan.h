@@ -35,6 +35,7 @@ struct AttemptPlan {
   std::string resume;              // checkpoint; empty: none
   std::optional<int64_t> resume_step;
   std::vector<std::string> without;  // UUIDs of GPUs that it runs without
+  std::string revision;              // of the program, with --code; empty: unknown
   std::optional<uint32_t> rank_of(std::string_view host) const;
 };
 

@@ -25,6 +25,7 @@ class Decider {
     out_.by = f_.by;
     a_.number = f_.plan.attempt;
     a_.resume = f_.plan.resume;
+    a_.revision = f_.plan.revision;
     a_.without = f_.plan.without;
     out_.interrupted = is_interrupted(f_);
     a_.from = f_.best;
@@ -104,6 +105,7 @@ class Decider {
     const size_t needed = out_.absent.size() - static_cast<size_t>(blamed);
     out.spares = static_cast<uint32_t>(spares_.size() - std::min(spares_.size(), needed));
     out.left_ns = f_.left_ns;
+    out.code = f_.code;
     out.chance = f_.chance;
     out.may_leave_devices = may_leave_devices_;
     return out;
@@ -128,6 +130,7 @@ class Decider {
     next.hosts = std::move(*hosts);
     next.port = f_.ends.at(next.hosts.front()).port;
     next.without = f_.plan.without;
+    next.revision = a_.decision.revision.empty() ? f_.plan.revision : a_.decision.revision;
     if (a_.decision.way == recover::Way::kDevices)
       next.without.insert(next.without.end(), a_.decision.devices.begin(), a_.decision.devices.end());
     if (a_.decision.probe) out_.services = f_.services;

@@ -22,6 +22,7 @@ struct JointFacts {
   std::optional<int64_t> best;               // the highest iteration of earlier attempts
   recover::Ledger ledger;                    // without this attempt
   recover::Limits limits;
+  recover::CodeChoice code;           // with --code
   std::optional<Report> report;       // of all hosts' logs
   bool forbidden = false;             // the user excluded its rule from retries
   std::optional<int64_t> saved_step;  // of the newest whole checkpoint; -1: there is none, or its step is

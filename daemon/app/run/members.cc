@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using json = nlohmann::json;
 
-constexpr size_t kEntriesSeen = 100'000;
+constexpr size_t kMemberFilesSeen = 100'000;
 constexpr size_t kEndBytes = 4096;
 
 }  // namespace
@@ -34,7 +34,7 @@ Status Members::tell(const CommandEnd& end) {
 
 std::vector<MemberEnd> Members::ends() const {
   std::vector<MemberEnd> out;
-  for (const std::string& entry : folder_.names(kEntriesSeen)) {
+  for (const std::string& entry : folder_.names(kMemberFilesSeen)) {
     // "<host>.<member>.end"
     const fs::path path(entry);
     if (path.extension() != ".end" || (!shared_ && path.stem().stem().string() != host_)) continue;

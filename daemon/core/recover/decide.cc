@@ -34,10 +34,52 @@ class Table {
 
   Decision decide() const {
     if (auto ended = by_limits()) return std::move(*ended);
-    return in_time(f_.preempted ? preempted() : by_kind());
+    if (is_code_suspect()) return in_time(revert());
+    return in_time(with_pending(f_.preempted ? preempted() : by_kind()));
   }
 
  private:
+  // The first failure of a revision that is of another kind than those before it. A machine or a service at
+  // fault, and chance after progress, say nothing about the program.
+  bool is_code_suspect() const {
+    if (means_.code.before.empty() || before_ != nullptr || f_.preempted) return false;
+    switch (f_.advice.kind) {
+      case Restart::kNever:
+      case Restart::kOlder:
+      case Restart::kUnknown:
+        return true;
+      case Restart::kSame:
+        return f_.progress != Progress::kMade;
+      case Restart::kLater:
+      case Restart::kElsewhere:
+        break;
+    }
+    return false;
+  }
+
+  Decision revert() const {
+    Decision out =
+        again(fmt::format("with revision {} again: {} failed in a new way and is the first suspect",
+                          means_.code.before, means_.code.running));
+    out.revision = means_.code.before;
+    out.older = f_.advice.kind == Restart::kOlder;
+    return out;
+  }
+
+  // Another revision may also fail otherwise than one that will fail again.
+  Decision with_pending(Decision out) const {
+    const std::string& pending = means_.code.pending;
+    if (pending.empty()) return out;
+    const std::string with = "with the pending revision " + pending;
+    if (!out.again && out.code != kWillNotHelp) return out;
+    if (!out.again || f_.advice.kind == Restart::kNever)
+      out = again(with);
+    else
+      out.why = fmt::format("{}, {}", out.why, with);
+    out.revision = pending;
+    return out;
+  }
+
   Decision by_kind() const {
     switch (turned(f_, before_ ? before_->iteration : std::nullopt)) {
       case Restart::kNever:

@@ -23,6 +23,13 @@ struct Limits {
 // How to exclude a host or device.
 enum class Way : uint8_t { kNone, kSpare, kDevices, kShrink, kRequeue };
 
+// Revisions of the program besides the one of the failed attempt.
+struct CodeChoice {
+  std::string running;  // revision of the failed attempt; empty: unknown
+  std::string pending;  // the next attempt takes it; empty: none
+  std::string before;   // ran before `running`, which no attempt has run well; empty: none
+};
+
 // The environment's resources and permissions.
 struct Means {
   uint32_t spares = 0;             // idle hosts
@@ -31,6 +38,7 @@ struct Means {
   TimeNs left_ns = kNoTime;        // of the allocation; kNoTime: no end is known
   double chance = 0;               // random, -1..1: spreads the waiting times
   bool may_leave_devices = false;  // the job may run on its hosts without the devices of the failure
+  CodeChoice code = {};
 };
 
 struct Decision {
@@ -40,6 +48,7 @@ struct Decision {
   bool older = false;    // resume from the newest whole checkpoint before the last one used
   Way way = Way::kNone;  // how the hosts and devices below are excluded
   std::vector<std::string> hosts, devices;  // to leave out, in addition to earlier ones
+  std::string revision;                     // that the next attempt takes; empty: the same
   std::string why;                          // one sentence without a full stop, for the person who waits
   int code = 0;  // exit code of a stop: kWillNotHelp, kElsewhereHelps; 0: the command's own
 };

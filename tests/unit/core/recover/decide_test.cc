@@ -134,6 +134,68 @@ BOOST_AUTO_TEST_CASE(the_table_says_whether_the_job_runs_again) {
   for (const auto& row : rows) BOOST_TEST(output(after(row.attempts)) == row.wanted, row.what);
 }
 
+namespace {
+
+Means with_code(CodeChoice code) {
+  Means means;
+  means.code = std::move(code);
+  return means;
+}
+
+}  // namespace
+
+// Attempts so far, the revisions besides the failed one, and the revision that follows.
+BOOST_AUTO_TEST_CASE(a_pending_revision_is_taken_at_a_failure_and_suspected_when_it_fails_otherwise) {
+  using enum Restart;
+  const CodeChoice pending{"a", "b", ""}, taken{"b", "", "a"}, both{"b", "c", "a"};
+  const struct {
+    const char* what;
+    std::vector<Attempt> attempts;
+    CodeChoice code;
+    const char* wanted;
+    const char* revision;
+  } rows[] = {
+      {"chance takes the pending one", {{kSame}}, pending, "again", "b"},
+      {"so does a host that is left out", {{kElsewhere, true, "n1"}}, pending, "again without n1", "b"},
+      {"and a preemption",
+       {{kUnknown, true, "", Progress::kNone, -1, "r", "", kNoTime, false, true}},
+       pending,
+       "again",
+       "b"},
+      {"a mistake of the program may be mended by it", {{kNever}}, pending, "again", "b"},
+      {"what only helps elsewhere is not",
+       {{kElsewhere, true, "n1"}, {kElsewhere, true, "n1"}},
+       pending,
+       "stop 138",
+       ""},
+      {"without one a mistake stops", {{kNever}}, {"a", "", ""}, "stop 93", ""},
+      {"a new failure is the new revision's", {{kNever}}, taken, "again", "a"},
+      {"also where another one is pending", {{kNever}}, both, "again", "a"},
+      {"an unknown one too", {{kUnknown}}, taken, "again", "a"},
+      {"NaN goes back to an older checkpoint too", {{kOlder}}, taken, "older", "a"},
+      {"a failure that was there before is not", {{kSame}, {kSame}}, taken, "stop 93", ""},
+      {"nor is a host's", {{kElsewhere, true, "n1"}}, taken, "again without n1", ""},
+      {"nor a service's", {{kLater}}, taken, "probe", ""},
+      {"chance without progress is", {{kSame}}, taken, "again", "a"},
+      {"chance after progress is not", {{kSame, true, "", Progress::kMade, 9}}, taken, "again", ""},
+  };
+  for (const auto& row : rows) {
+    Means means = with_code(row.code);
+    means.spares = 8;
+    const Decision out = after(row.attempts, means);
+    BOOST_TEST(output(out) == row.wanted, row.what << ": " << output(out));
+    BOOST_TEST(out.revision == row.revision, row.what << ": " << out.revision);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(limits_hold_for_a_pending_revision_too) {
+  Limits limits;
+  limits.retries = 1;
+  const Decision out = after({{Restart::kSame}, {Restart::kUnknown}}, with_code({"a", "b", ""}), limits);
+  BOOST_TEST(!out.again);
+  BOOST_TEST(out.revision.empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_host_is_left_out_by_the_first_way_that_there_is) {
   const struct {
     Means means;
