@@ -201,6 +201,9 @@ Result<Client> Client::make(const ClientOptions& options) {
   const auto begins = [&](std::string_view scheme) {
     return impl->server.starts_with(scheme) && impl->server.size() > scheme.size();
   };
+  if (impl->server.find(',') != std::string::npos && impl->server.find("://") != std::string::npos)
+    return fail(ErrorCode::kInvalid,
+                fmt::format("--server {}: this asks one server; name one of them", impl->server));
   if (begins(kUnix)) {
     impl->socket = impl->server.substr(kUnix.size());
     impl->base = "http://localhost";
@@ -214,10 +217,13 @@ Result<Client> Client::make(const ClientOptions& options) {
   return Client(std::move(impl));
 }
 
-Result<std::string> Client::get(const std::string& path) {
+Result<std::string> Client::get(const std::string& path, long within_ms) {
+  auto request = impl_->request(path);
+  if (!request) return tl::unexpected(request.error());
+  if (within_ms > 0) request->within_ns = within_ms * kNsPerMs;
   std::string out;
   bool whole = true;
-  auto done = get_stream(path, [&](std::string_view part) {
+  const Status done = impl_->perform(std::move(*request), [&](std::string_view part) {
     whole = out.size() + part.size() <= kAnswerBytes;
     if (whole) out += part;
     return whole;

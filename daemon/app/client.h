@@ -37,7 +37,8 @@ class Client {
 
   const std::string& server() const;
   // The body of an answer with status 2xx; otherwise the daemon's message as an error.
-  Result<std::string> get(const std::string& path);
+  // `within_ms`: limit of this whole answer; 0: that of the options.
+  Result<std::string> get(const std::string& path, long within_ms = 0);
   Result<std::string> post(const std::string& path, const std::string& json);
   // Passes the body on as it arrives; `take` returns false to stop. Returns the gaps that the daemon
   // reported.

@@ -107,7 +107,7 @@ int cat(EvidenceOptions& o) {
   if (o.around && !o.line) return report_error("--around needs --line"), kUnable;
   if (o.line && (o.from_byte != 0 || o.to_byte))
     return report_error("--line: not together with --from-byte or --to-byte"), kUnable;
-  auto client = app::Client::make(o.remote.client);
+  auto client = client_of_job(o.remote, o.job);
   if (!client) return report_error(client.error().text), kUnable;
   const Error none{ErrorCode::kNotFound, fmt::format("no evidence of {} for job {}", o.path, o.job)};
   if (o.host.empty())

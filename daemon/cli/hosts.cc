@@ -104,11 +104,19 @@ int history(RemoteOptions& o) {
 
 int hosts(RemoteOptions& o) {
   if (Status status = resolve(o); !status) return report_error(status.error().text), kUnable;
-  auto client = app::Client::make(o.client);
-  if (!client) return report_error(client.error().text), kUnable;
-  auto items = get_items(*client, "/v1/hosts");
-  if (!items) return report_error(items.error().text), kUnable;
-  std::vector<Json> sorted = worst_first(std::move(*items));
+  auto cells = app::Cells::make(o.client);
+  if (!cells) return report_error(cells.error().text), kUnable;
+  std::vector<Json> items;
+  if (cells->are_several()) {
+    auto joined = get_joined(*cells, "/v1/hosts");
+    if (!joined) return report_error(joined.error().text), kUnable;
+    for (Json& item : (*joined)["items"]) items.push_back(std::move(item));
+  } else {
+    auto own = get_items(cells->clients().front(), "/v1/hosts");
+    if (!own) return report_error(own.error().text), kUnable;
+    items = std::move(*own);
+  }
+  std::vector<Json> sorted = worst_first(std::move(items));
   const std::string out =
       o.format == "json"
           ? Json{{"items", std::move(sorted)}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"

@@ -21,6 +21,8 @@ int jobs(RemoteOptions& o) {
       [&](const Json& json) {
         std::vector<std::vector<std::string>> rows{
             {"JOB", "RUN", "STATE", "BEGAN", "LAST SEEN", "HOSTS", "LINES", "FOUND"}};
+        const bool several = json.contains("servers");
+        if (several) rows[0].insert(rows[0].begin() + 2, "COLLECTOR");
         std::string notes;
         if (const auto items = json.find("items"); items != json.end())
           for (const Json& job : *items)
@@ -31,6 +33,7 @@ int jobs(RemoteOptions& o) {
               rows.push_back({text_field(job, "id"), text_field(job, "run"), state_of_job(job),
                               time_field(job, "first_ns", o.zone), time_field(job, "last_ns", o.zone),
                               text_field(job, "hosts"), text_field(job, "lines"), found_in_job(job)});
+              if (several) rows.back().insert(rows.back().begin() + 2, text_field(job, "server"));
             }
         return rows.size() > 1 ? table(rows, wants_color()) + notes : std::string("no job was seen yet\n");
       },

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
+#include <limits>
 
 #include "base/text.h"
 #include "cli/layout.h"
@@ -21,7 +23,10 @@ namespace culprit::cli {
 void add_server_options(Command& verb, RemoteOptions& options) {
   verb.add_option(
       "--server", options.client.server,
-      fmt::format("unix:PATH or http(s)://HOST:PORT; without: CULPRIT_SERVER, else {}", app::kLocalServer));
+      fmt::format(
+          "unix:PATH or http(s)://HOST:PORT, several collectors with commas; without: CULPRIT_SERVER, "
+          "else {}",
+          app::kLocalServer));
   verb.add_option("--token-file", options.client.token_file,
                   "A file whose first token the daemon knows, for http(s); without: CULPRIT_TOKEN_FILE");
   verb.add_option("--ca-file", options.client.ca_file,
@@ -85,19 +90,104 @@ Result<std::vector<Json>> get_items(app::Client& client, const std::string& path
   return out;
 }
 
+namespace {
+
+std::string joined_names(const Json& names) {
+  std::string out;
+  for (const Json& name : names) out += (out.empty() ? "" : ", ") + shown(name);
+  return out;
+}
+
+// As each collector has them: what fires first, and the newest first by the time that all items have.
+void sort_newest_first(Json::array_t& items) {
+  for (const char* time : {"first_ns", "since_ns", "time_ns"}) {
+    if (!std::ranges::all_of(items, [&](const Json& x) { return x.value(time, Json()).is_number_integer(); }))
+      continue;
+    std::ranges::stable_sort(items, std::greater(), [&](const Json& x) {
+      return std::pair(x.value("state", Json()) == "firing", x[time].get<int64_t>());
+    });
+    return;
+  }
+}
+
+void join_lists(Json& out, Json answer, const std::string& server) {
+  for (auto& [name, list] : answer.items()) {
+    if (!list.is_array()) continue;
+    if (!out.contains(name)) out[name] = Json::array();
+    for (Json& item : list) {
+      if (!item.is_object()) continue;
+      item["server"] = server;
+      out[name].push_back(std::move(item));
+    }
+  }
+}
+
+}  // namespace
+
+Result<Json> get_joined(app::Cells& cells, const std::string& path) {
+  Json out{{"items", Json::array()}}, servers = Json::array(), away = Json::array();
+  for (const app::Cells::Answer& answer : cells.get(path)) {
+    Json json = answer.body ? parse_ordered_json(*answer.body) : Json();
+    if (json.is_object() && !json.value("items", Json()).is_array())
+      return fail(ErrorCode::kInvalid, "--server: this asks one collector; name one of them");
+    if (json.is_object()) {
+      servers.push_back(answer.server);
+      join_lists(out, std::move(json), answer.server);
+      continue;
+    }
+    const std::string why =
+        answer.body ? answer.server + ": it answers with something else than JSON" : answer.body.error().text;
+    report_error(why + "; what it has is left out");
+    away.push_back({{"server", answer.server}, {"why", why}});
+  }
+  if (servers.empty()) return fail(ErrorCode::kIo, "no collector answers");
+  sort_newest_first(out["items"].get_ref<Json::array_t&>());
+  out["servers"] = std::move(servers);
+  out["away"] = std::move(away);
+  return out;
+}
+
+Result<app::Client> client_of_job(RemoteOptions& options, const std::string& job) {
+  auto cells = app::Cells::make(options.client);
+  if (!cells) return tl::unexpected(cells.error());
+  if (!cells->are_several()) return std::move(cells->clients().front());
+  const auto json = get_joined(*cells, "/v1/jobs");
+  if (!json) return tl::unexpected(json.error());
+  TimeNs newest = std::numeric_limits<TimeNs>::min();
+  std::string chosen;
+  for (const Json& row : (*json)["items"]) {
+    const Json last = row.value("last_ns", Json());
+    const TimeNs seen = last.is_number_integer() ? last.get<TimeNs>() : 0;
+    if (row.value("id", Json()) != job || seen <= newest) continue;
+    newest = seen;
+    chosen = row["server"].get<std::string>();
+  }
+  if (chosen.empty())
+    return fail(ErrorCode::kNotFound,
+                fmt::format("no job '{}' at {}{}", to_terminal(job), joined_names((*json)["servers"]),
+                            (*json)["away"].empty() ? "" : "; others are away"));
+  options.client.server = chosen;
+  return app::Client::make(options.client);
+}
+
 int print_answer(RemoteOptions& options, const std::string& path,
                  const std::function<std::string(const Json&)>& show, const std::string& instead) {
   if (Status status = resolve(options); !status) return report_error(status.error().text), kUnable;
-  auto client = app::Client::make(options.client);
-  if (!client) return report_error(client.error().text), kUnable;
-  if (options.format == "json") {
-    auto text = client->get(path);
+  auto cells = app::Cells::make(options.client);
+  if (!cells) return report_error(cells.error().text), kUnable;
+  app::Client& client = cells->clients().front();
+  if (options.format == "json" && !cells->are_several()) {
+    auto text = client.get(path);
     if (!text) return report_error(text.error().text + instead), kUnable;
     return print(*text) ? kDone : kUnable;
   }
-  const auto json = get_json(*client, path);
+  const auto json = cells->are_several() ? get_joined(*cells, path) : get_json(client, path);
   if (!json) return report_error(json.error().text + instead), kUnable;
-  return print(show(*json)) ? kDone : kUnable;
+  return print(options.format == "json" ? text_of(*json) : show(*json)) ? kDone : kUnable;
+}
+
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string shown(const Json& value) {

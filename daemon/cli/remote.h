@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/cells.h"
 #include "app/client.h"
 #include "base/status.h"
 #include "base/time.h"
@@ -31,12 +32,22 @@ Status resolve(RemoteOptions& options);
 
 // `charts`: include the curves of the report.
 std::string report_path(const std::string& job, std::optional<uint32_t> run, bool charts = false);
+// A line of JSON.
+std::string text_of(const Json& json);
 Result<Json> get_json(app::Client& client, const std::string& path);
 // The items of a list resource.
 Result<std::vector<Json>> get_items(app::Client& client, const std::string& path);
 
-// Prints one answer of the daemon: unchanged with --format json, else by `show`. `instead`: text after an
-// error if the resource is missing.
+// The client of the one server that has the job: of several, the one with its newest data, which alone
+// remains in `options`. An error names the servers that were asked. A single server is not asked.
+Result<app::Client> client_of_job(RemoteOptions& options, const std::string& job);
+
+// The answers of several collectors as one: lists are joined, each item gets "server", and "servers" has
+// those that answered. Servers that are away are reported on stderr and in "away". An error if none answers.
+Result<Json> get_joined(app::Cells& cells, const std::string& path);
+
+// Prints one answer of the daemon, unchanged with --format json, else by `show`; or of several collectors, as
+// get_joined() has it. `instead`: text after an error if the resource is missing.
 int print_answer(RemoteOptions& options, const std::string& path,
                  const std::function<std::string(const Json&)>& show, const std::string& instead = "");
 

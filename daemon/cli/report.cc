@@ -91,7 +91,7 @@ class EvidenceLines {
 
 int report(ReportOptions& o) {
   if (Status status = resolve(o.remote); !status) return report_error(status.error().text), kUnable;
-  auto client = app::Client::make(o.remote.client);
+  auto client = client_of_job(o.remote, o.job);
   if (!client) return report_error(client.error().text), kUnable;
   const std::string& format = o.remote.format;
   const auto text = client->get(report_path(o.job, o.run, format != "json"));

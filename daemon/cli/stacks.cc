@@ -210,7 +210,7 @@ class Capturing {
 
 int stacks_of_job(StacksOptions& o) {
   if (Status status = resolve(o.remote); !status) return report_error(status.error().text), kUnable;
-  auto client = app::Client::make(o.remote.client);
+  auto client = client_of_job(o.remote, o.what[0]);
   if (!client) return report_error(client.error().text), kUnable;
   if (o.capture)
     if (const Status taken = Capturing(*client, o).run(); !taken)

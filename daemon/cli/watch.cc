@@ -5,7 +5,9 @@
 #include <csignal>
 #include <ctime>
 #include <map>
+#include <mutex>
 #include <set>
+#include <thread>
 
 #include "base/text.h"
 #include "cli/layout.h"
@@ -165,46 +167,77 @@ void wait(int seconds) {
   }
 }
 
-// True also if the answer is unavailable.
-bool is_known(app::Client& client, const std::string& job) {
-  const auto answer = client.get("/v1/jobs");
-  const Json jobs = answer ? parse_ordered_json(*answer) : Json();
+// True also if the answer is no list.
+bool has_job(const std::string& answer, const std::string& job) {
+  const Json jobs = parse_ordered_json(answer);
   if (!jobs.is_object() || !jobs.contains("items")) return true;
   return std::any_of(jobs["items"].begin(), jobs["items"].end(),
                      [&](const Json& row) { return row.is_object() && text_field(row, "id") == job; });
 }
 
-int watch(WatchOptions& o) {
-  if (Status status = resolve(o.remote); !status) return report_error(status.error().text), kUnable;
-  auto client = app::Client::make(o.remote.client);
-  if (!client) return report_error(client.error().text), kUnable;
-  for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { g_stop = 1; });
+// Output of all servers' threads, a line at a time.
+class Output {
+ public:
+  // False: the output is closed, or the user stopped.
+  bool print_line(const std::string& line) {
+    const std::lock_guard hold(mutex_);
+    if (!line.empty() && (!print(line) || std::ferror(stdout))) g_stop = 1;
+    return g_stop == 0;
+  }
+  void report(const std::string& sentence) {
+    const std::lock_guard hold(mutex_);
+    report_error(sentence);
+  }
+
+ private:
+  std::mutex mutex_;
+};
+
+// Prints the events of one server until the user stops.
+void follow(const WatchOptions& o, app::Client& client, Output& out) {
   const std::string path = "/v1/events" + (o.job.empty() ? "" : "?job=" + app::url_escaped(o.job));
-  // An error at the start needs the user; a later failure may be temporary.
-  if (const auto status = client->get("/v1/status"); !status)
-    return report_error(status.error().text), kUnable;
-  if (!o.job.empty() && !is_known(*client, o.job))
-    report_error(fmt::format("{}: no job '{}' is known yet; waiting for it", client->server(), o.job));
   std::string last_id;
   Findings findings;
-  bool printed = true, reported = false;
+  bool reported = false;
   for (int pause = 1; !g_stop;) {
-    const Status status = client->events(path, last_id, [&](const app::ServerEvent& event) {
+    const Status status = client.events(path, last_id, [&](const app::ServerEvent& event) {
       if (!event.id.empty()) last_id = event.id;
-      const std::string line = line_of(o, event, findings);
-      printed = line.empty() || (print(line) && !std::ferror(stdout));
-      return printed && g_stop == 0;
+      return out.print_line(line_of(o, event, findings));
     });
-    if (g_stop || !printed) break;
+    if (g_stop) break;
     const bool reached = status || status.error().code == ErrorCode::kIo;
     if (reached) pause = 1, reported = false;
     if (!reported)
-      report_error((status ? client->server() + ": it ended the connection" : status.error().text) +
-                   "; trying again");
+      out.report((status ? client.server() + ": it ended the connection" : status.error().text) +
+                 "; trying again");
     reported = true;
     wait(pause);
     pause = std::min(pause * 2, kWaitSecondsMax);
   }
+}
+
+int watch(WatchOptions& o) {
+  if (Status status = resolve(o.remote); !status) return report_error(status.error().text), kUnable;
+  auto cells = app::Cells::make(o.remote.client);
+  if (!cells) return report_error(cells.error().text), kUnable;
+  for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { g_stop = 1; });
+  // An error at the start needs the user; a later failure may be temporary.
+  bool any = false, known = o.job.empty();
+  for (const app::Cells::Answer& answer : cells->get("/v1/jobs")) {
+    any = any || answer.body;
+    known = known || (answer.body && has_job(*answer.body, o.job));
+    if (!answer.body) report_error(answer.body.error().text);
+  }
+  if (!any) return kUnable;
+  if (!known)
+    report_error(fmt::format("{}: no job '{}' is known yet; waiting for it",
+                             fmt::join(app::servers_of(o.remote.client), ", "), o.job));
+  Output out;
+  std::vector<std::thread> others;
+  std::vector<app::Client>& clients = cells->clients();
+  for (size_t i = 1; i < clients.size(); ++i) others.emplace_back([&, i] { follow(o, clients[i], out); });
+  follow(o, clients.front(), out);
+  for (std::thread& other : others) other.join();
   return kDone;
 }
 
