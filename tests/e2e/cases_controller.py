@@ -264,11 +264,17 @@ def controller_hands_a_spare_node_over_and_fills_the_pool_again(context: Context
                              "sleep 600").strip()
     wait_until(lambda: cluster.slurm_shows(other)[0] == "RUNNING", 60, "another job has the third node")
     need(spare not in cluster.slurm_shows(job) + cluster.slurm_shows(other), "a job has the spare")
-    began = time.time()
+    wait_until(lambda: newest_whole(cluster), 60, "a whole checkpoint")
     bad = cluster.fault()
+    began = time.time()
     nodes = cluster.runs_again(job)
     seconds = time.time() - began
     need(spare in nodes and bad not in nodes, f"{nodes}, {bad} is at fault, {spare} is the spare")
+    wait_until(lambda: cluster.begun(1), 150, f"a task begins: {cluster.log()}")
+    begun, first = float(cluster.begun(1)[0][0]) - began, int(cluster.begun(1)[0][3])
+    need(first == newest_whole(cluster) > 0, f"resumed at {first}, not at {newest_whole(cluster)}")
+    need(begun < (15 if context.long else 60),
+         f"its first task began {begun:.1f} s after the fault: {cluster.decision(job)}")
     wait_until(lambda: any("1 node of culprit-spare handed over" in row["detail"]
                            for row in cluster.decision(job)["actions"]), 30, f"{cluster.decision(job)}")
     need(not pool(), f"the pool is empty: {pool()}")
@@ -276,7 +282,8 @@ def controller_hands_a_spare_node_over_and_fills_the_pool_again(context: Context
     wait_until(pool, 150, f"the pool is filled again: {cluster.log()}")
     need(pool() not in nodes + [bad], f"{pool()} is a spare")
     cluster.finish(job)
-    return f"runs again {seconds:.1f} s after the fault, with the spare; {pool()} is the next spare"
+    return f"runs {seconds:.1f} s after the fault, with the spare; its first task {begun:.1f} s after it, " \
+           f"from step {first}, the newest whole one; {pool()} is the next spare"
 
 
 @case

@@ -142,12 +142,12 @@ SlurmResult<JobState> parse_job(std::string_view text, std::string_view id) {
   return out;
 }
 
-SlurmResult<uint32_t> parse_reservation(std::string_view text, std::string_view name,
-                                        std::string_view partition) {
+SlurmResult<Reservation> parse_reservation(std::string_view text, std::string_view name,
+                                           std::string_view partition) {
   const std::string_view line = trim(text.substr(0, text.find('\n')));
-  uint32_t nodes = 0;
+  Reservation out;
   if (!line.starts_with("ReservationName=") || value_of(line, "ReservationName=") != name ||
-      !parse_number(value_of(line, " NodeCnt="), nodes))
+      !parse_number(value_of(line, " NodeCnt="), out.nodes))
     return malformed(fmt::format("reservation {}", name), line);
   const std::vector<std::string_view> flags = split(value_of(line, " Flags="), ',');
   if (std::ranges::find(flags, "REPLACE_DOWN") == flags.end())
@@ -156,7 +156,9 @@ SlurmResult<uint32_t> parse_reservation(std::string_view text, std::string_view 
   if (const std::string_view is = value_of(line, " PartitionName="); !partition.empty() && is != partition)
     return slurm_failure(SlurmError::Kind::kRefused, fmt::format("reservation {} is of partition {}, not {}",
                                                                  name, one_line(is), partition));
-  return nodes;
+  out.partition = value_of(line, " PartitionName=");
+  if (const std::string_view list = value_of(line, " Nodes="); is_host_list(list)) out.node_list = list;
+  return out;
 }
 
 SlurmResult<std::string> Commands::output(const std::string& path, std::vector<std::string> words,
@@ -219,9 +221,9 @@ SlurmResult<std::vector<std::string>> Commands::expand(const std::string& host_l
   return out;
 }
 
-SlurmResult<uint32_t> Commands::reservation(const std::string& name, const std::string& partition) const {
+SlurmResult<Reservation> Commands::reservation(const std::string& name, const std::string& partition) const {
   const auto text = output(options_.scontrol, {"-o", "show", "reservation", name});
-  if (!text && text.error().kind == SlurmError::Kind::kNotFound) return 0u;
+  if (!text && text.error().kind == SlurmError::Kind::kNotFound) return Reservation{};
   if (!text) return tl::unexpected(text.error());
   return parse_reservation(*text, name, partition);
 }

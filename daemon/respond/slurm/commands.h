@@ -55,9 +55,13 @@ constexpr std::string_view kRequeuedHeld = "job requeued in held state";
 // Parse one line of `scontrol -o show node` and of kJobFormat.
 SlurmResult<NodeState> parse_node(std::string_view text, std::string_view name);
 SlurmResult<JobState> parse_job(std::string_view text, std::string_view id);
-// Nodes in a line of `scontrol -o show reservation`.
-SlurmResult<uint32_t> parse_reservation(std::string_view text, std::string_view name,
-                                        std::string_view partition);
+// One line of `scontrol -o show reservation`.
+struct Reservation {
+  uint32_t nodes = 0;                // 0: there is none
+  std::string node_list, partition;  // "n[5-6]", "train"
+};
+SlurmResult<Reservation> parse_reservation(std::string_view text, std::string_view name,
+                                           std::string_view partition);
 
 // Runs a program; tests have their own.
 using ProgramRunner = std::function<io::ProgramEnd(const io::ProgramRun&)>;
@@ -91,9 +95,9 @@ class Commands {
   // ExcNodeList of the job, a host list; empty: none.
   SlurmResult<std::string> excluded(const std::string& id) const;
   SlurmResult<std::vector<std::string>> expand(const std::string& host_list) const;
-  // Nodes of a reservation; 0: there is none. kRefused if it does not replace nodes that are down, or is of
-  // another partition (empty: any): it is not the pool.
-  SlurmResult<uint32_t> reservation(const std::string& name, const std::string& partition) const;
+  // kRefused if it does not replace nodes that are down, or is of another partition (empty: any): it is not
+  // the pool.
+  SlurmResult<Reservation> reservation(const std::string& name, const std::string& partition) const;
   // All jobs and all nodes, a line each: see SlurmLook.
   SlurmResult<std::string> job_lines() const;
   SlurmResult<std::string> node_lines() const;

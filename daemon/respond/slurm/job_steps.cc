@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
 #include "respond/order.h"
+#include "respond/slurm/spare_need.h"
 #include "respond/slurm/spare_pool.h"
 #include "respond/slurm/steps.h"
 
@@ -13,6 +15,7 @@ namespace {
 
 constexpr int kExcludeTries = 3;
 constexpr int kSparesPatience = 3;  // times the time to start, where spares may be needed
+constexpr TimeNs kQuick = kNsPerSecond, kQuickWithSpares = 3 * kNsPerSecond;
 // slurmd refuses credentials of a job until the second in which it ended is over: "Job credential revoked".
 // The attempt would fail at once.
 constexpr TimeNs kRevoked = kNsPerSecond;
@@ -162,26 +165,46 @@ ActionResult JobSteps::running(const JobState& job) {
   return out;
 }
 
-uint32_t JobSteps::lost_nodes(const JobState& job) const {
+uint32_t JobSteps::lost_nodes(const JobState& job) {
   const auto hosts = commands_.expand(job.nodes);
   if (!hosts || hosts->empty()) return 1;
   const auto is_excluded = [&](const std::string& host) {
     return std::ranges::find(order_.excluded, host) != order_.excluded.end();
   };
-  return std::max<uint32_t>(1, static_cast<uint32_t>(std::ranges::count_if(*hosts, is_excluded)));
+  std::ranges::remove_copy_if(*hosts, std::back_inserter(own_), is_excluded);
+  return std::max<uint32_t>(1, static_cast<uint32_t>(hosts->size() - own_.size()));
 }
 
 // A change of the job takes away the reason why it waits, until Slurm's next pass, 3 s later. Where spares
-// depend on the reason, it is changed for a second, and again if Slurm has it wait.
+// depend on the reason, it is changed for a second, and again if Slurm has it wait, or spares came.
 bool JobSteps::awaits_reason(const SlurmResult<JobState>& job) const {
-  if (!options_.spares || !job || pending_ns_ == kNoTime) return false;
-  return pace_.now() - pending_ns_ >= kNsPerSecond && job->reason != "BeginTime";
+  if (!options_.spares || !job || quick_until_ns_ == kNoTime) return false;
+  return pace_.now() >= quick_until_ns_ && job->reason != "BeginTime";
+}
+
+// Slurm's word that the job lacks nodes comes with its next pass, and it takes one more to start the job. So
+// the queue is read: where no other job could start, what the idle nodes leave missing is handed over
+// while the job is still held.
+void JobSteps::get_spares_first() {
+  if (!options_.spares || options_.spares->nodes().value_or(0) == 0 || order_.excluded.empty()) return;
+  const auto spares = options_.spares->read(commands_);
+  const auto jobs = spares ? commands_.job_lines() : tl::unexpected(spares.error());
+  const auto nodes = jobs ? commands_.node_lines() : tl::unexpected(jobs.error());
+  if (!nodes || spares->hosts.empty()) return;
+  const SpareNeed need =
+      need_of_spares({order_.job.id, order_.excluded, own_, spares->hosts, spares->partition}, *jobs, *nodes);
+  may_have_spares_ = need.fits;
+  const uint32_t wanted = std::min(need.nodes, lost_);
+  if (wanted == 0) return;
+  spares_ns_ = pace_.now();
+  const auto got = options_.spares->hand_over(commands_, wanted, spares_ns_);
+  spares_ = got ? *got : wanted;  // what may have been done counts as done
 }
 
 // "Priority": another job would get the node.
 bool JobSteps::get_spares(const JobState& job) {
   const bool first = job.reason == "Resources" || job.reason.starts_with("ReqNodeNotAvail");
-  if (!options_.spares || !first || order_.excluded.empty()) return false;
+  if (!options_.spares || !may_have_spares_ || !first || order_.excluded.empty()) return false;
   const TimeNs now = pace_.now();
   if (spares_ns_ != kNoTime && now - spares_ns_ < options_.next_spares_ns) return false;
   const uint32_t most = static_cast<uint32_t>(order_.excluded.size());
@@ -190,7 +213,8 @@ bool JobSteps::get_spares(const JobState& job) {
   const uint32_t more = std::min(nodes, most - spares_);
   const auto got = options_.spares->hand_over(commands_, more, now);
   spares_ns_ = now;
-  spares_ += got ? *got : more;  // what may have been done counts as done
+  spares_ += got ? *got : more;
+  if (got && *got > 0) quick_until_ns_ = now + kQuickWithSpares;
   return got && *got > 0;
 }
 
@@ -234,9 +258,10 @@ ActionResult JobSteps::release_and_start() {
     if (ends) last_attempt_ns_ = pace_.now();
     if (now && !ends && !is_pending(*now)) return with_spares(running(*now));
     if (now && !ends && !std::exchange(pending, true)) {
-      pending_ns_ = pace_.now();
+      const TimeNs seen = pace_.now();
       const bool has_spares = options_.spares && options_.spares->nodes().value_or(0) > 0;
-      until = pending_ns_ + options_.start_ns * (has_spares ? kSparesPatience : 1);
+      quick_until_ns_ = seen + (spares_ > 0 ? kQuickWithSpares : kQuick);
+      until = seen + options_.start_ns * (has_spares ? kSparesPatience : 1);
     }
     if (now && !ends && get_spares(*now)) until = pace_.now() + options_.start_ns;
     release = now && now->reason == kRequeuedHeld;  // never a hold by a person
@@ -266,6 +291,7 @@ ActionResult JobSteps::run_again() {
   if (options_.spares && !half_done) lost_ = lost_nodes(*now);
   if (auto no = requeue(half_done)) return *no;
   if (auto no = exclude()) return *no;
+  if (!half_done) get_spares_first();
   return release_and_start();
 }
 

@@ -18,6 +18,33 @@ std::optional<uint32_t> SparePool::nodes() const {
   return static_cast<uint32_t>(nodes);
 }
 
+SlurmResult<uint32_t> SparePool::count(const Commands& commands) const {
+  const auto seen = commands.reservation(kName, partition_);
+  if (!seen) return tl::unexpected(seen.error());
+  return seen->nodes;
+}
+
+SlurmResult<SparePool::Spares> SparePool::read(const Commands& commands) const {
+  const auto seen = commands.reservation(kName, partition_);
+  if (!seen) return tl::unexpected(seen.error());
+  auto hosts = commands.expand(seen->node_list);
+  if (!hosts) return tl::unexpected(hosts.error());
+  return Spares{std::move(*hosts), seen->partition};
+}
+
+std::vector<std::string> SparePool::hosts() const {
+  const std::lock_guard lock(hosts_mutex_);
+  return hosts_;
+}
+
+// Slurm replaces a spare that is drained, so the names are read again and again.
+void SparePool::read_hosts(const Commands& commands) {
+  auto spares = nodes_ > 0 ? read(commands) : Spares{};
+  if (!spares) return;
+  const std::lock_guard lock(hosts_mutex_);
+  hosts_ = std::move(spares->hosts);
+}
+
 // Slurm has no reservation of no nodes.
 SlurmResult<uint32_t> SparePool::resize(const Commands& commands, uint32_t from, uint32_t to) const {
   SlurmResult<void> written;
@@ -39,7 +66,7 @@ SlurmResult<uint32_t> SparePool::resize(const Commands& commands, uint32_t from,
     written = commands.write(std::move(words));
   }
   if (!written) return tl::unexpected(written.error());
-  return commands.reservation(kName, partition_);  // read back: Slurm may give fewer
+  return count(commands);  // read back: Slurm may give fewer
 }
 
 // Slurm refuses a number beyond its idle nodes, so it is asked for fewer then.
@@ -55,7 +82,7 @@ SlurmResult<uint32_t> SparePool::grow(const Commands& commands, uint32_t from, u
 SlurmResult<uint32_t> SparePool::hand_over(const Commands& commands, uint32_t nodes, TimeNs now) {
   const std::unique_lock lock(mutex_, kLockWithin);
   if (!lock || wanted_ == 0) return 0u;
-  const auto seen = commands.reservation(kName, partition_);
+  const auto seen = count(commands);
   if (!seen) return 0u;
   const uint32_t left = *seen - std::min(*seen, nodes);
   nodes_ = *seen;
@@ -75,12 +102,13 @@ std::optional<std::string> SparePool::fill(const Commands& commands, TimeNs now,
       (filled_ns_ != kNoTime && now - filled_ns_ < kFillEvery) || now - handed_over_ns_ < kAfterHandOver;
   if (early) return std::nullopt;
   filled_ns_ = now;
-  const auto seen = commands.reservation(kName, partition_);
+  const auto seen = count(commands);
   if (seen) nodes_ = *seen;
   auto is_now = seen;
   if (seen && *seen < wanted && !job_waits) is_now = grow(commands, *seen, wanted);
   if (seen && *seen > wanted) is_now = resize(commands, *seen, wanted);
   if (is_now) nodes_ = *is_now;
+  read_hosts(commands);
   const std::string trouble = is_now ? "" : is_now.error().text;
   const bool is_new = trouble != trouble_;
   trouble_ = trouble;

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/time.h"
 #include "respond/slurm/commands.h"
@@ -38,10 +39,20 @@ class SparePool {
   std::optional<std::string> fill(const Commands& commands, TimeNs now, bool job_waits = false);
   // Nodes when Slurm was last asked; nothing: unknown, or there is to be no pool.
   std::optional<uint32_t> nodes() const;
+  struct Spares {
+    std::vector<std::string> hosts;
+    std::string partition;
+  };
+  // As Slurm shows them now.
+  SlurmResult<Spares> read(const Commands& commands) const;
+  // Hosts when they were last read by fill(); none: unknown too.
+  std::vector<std::string> hosts() const;
 
  private:
   SlurmResult<uint32_t> resize(const Commands& commands, uint32_t from, uint32_t to) const;
   SlurmResult<uint32_t> grow(const Commands& commands, uint32_t from, uint32_t to) const;
+  SlurmResult<uint32_t> count(const Commands& commands) const;
+  void read_hosts(const Commands& commands);
 
   const std::string partition_;
   std::atomic<uint32_t> wanted_ = 0;
@@ -49,6 +60,8 @@ class SparePool {
   std::timed_mutex mutex_;           // of what follows, and of the commands: one change at a time
   TimeNs handed_over_ns_, filled_ns_ = kNoTime;
   std::string trouble_;  // reported
+  mutable std::mutex hosts_mutex_;
+  std::vector<std::string> hosts_;
 };
 
 }  // namespace culprit::respond::slurm

@@ -76,8 +76,10 @@ class JobSteps : Steps {
   std::optional<ActionResult> exclude();
   ActionResult release_and_start();
   ActionResult running(const JobState& job);
-  // Nodes that the job had and must not have again.
-  uint32_t lost_nodes(const JobState& job) const;
+  // Nodes that the job had and must not have again; sets own_.
+  uint32_t lost_nodes(const JobState& job);
+  // Before the release: spares for a job that would be the first to start and lacks nodes.
+  void get_spares_first();
   bool awaits_reason(const SlurmResult<JobState>& job) const;
   // Hands over spares while the job is the first of those that wait for nodes. True: it did now.
   bool get_spares(const JobState& job);
@@ -88,11 +90,13 @@ class JobSteps : Steps {
   // Waits until the next attempt may start; false: the daemon stops.
   bool await_next_second();
 
-  bool held_ = true;                // by our requeue, and not released yet
-  uint32_t lost_ = 1, spares_ = 0;  // nodes; spares: handed over
-  TimeNs spares_ns_ = kNoTime;      // when last
-  TimeNs pending_ns_ = kNoTime;     // when the requeued job was first seen to wait
-  TimeNs last_attempt_ns_ = 0;      // when the attempt before was last seen to end; monotonic
+  bool held_ = true;                 // by our requeue, and not released yet
+  uint32_t lost_ = 1, spares_ = 0;   // nodes; spares: handed over
+  std::vector<std::string> own_;     // hosts of the attempt before, without the excluded ones
+  bool may_have_spares_ = true;      // the pool is of a partition of the job
+  TimeNs spares_ns_ = kNoTime;       // when last
+  TimeNs quick_until_ns_ = kNoTime;  // until then Slurm is asked to look at the job again and again
+  TimeNs last_attempt_ns_ = 0;       // when the attempt before was last seen to end; monotonic
 };
 
 }  // namespace culprit::respond::slurm

@@ -7,6 +7,7 @@
 #include "../fake_pace.h"
 #include "respond/order.h"
 #include "respond/slurm/backend.h"
+#include "respond/slurm/spare_need.h"
 #include "respond/slurm/spare_pool.h"
 
 using namespace culprit;
@@ -140,6 +141,41 @@ std::string job_line(const std::string& state, uint32_t restarts = 0, const std:
   return "7|" + state + "|" + (restarts == 0 ? "1795978557" : "1795978600") + "|" + std::to_string(restarts) +
          "|1|" + nodes + "|" + reason;
 }
+
+// One pending job of two nodes, and one node, as the view of all shows them.
+std::string queue_line(const std::string& id, const std::string& reason, const char* partition = "train",
+                       int restarts = 1) {
+  return id + "|PENDING|1795978600|" + std::to_string(restarts) + "|1|65534|2|" + partition + "||" + reason +
+         "\n";
+}
+std::string node_of(const std::string& name, const std::string& state) {
+  return "NodeName=" + name + " Arch=x86_64 State=" + state + " ThreadsPerCore=1 Partitions=train,all \n";
+}
+
+struct NeedRow {
+  const char* what;
+  std::string other;  // lines of the queue
+  std::vector<std::string> nodes;
+  const char* pool;  // partition
+  uint32_t needed;
+  bool fits;
+};
+std::ostream& operator<<(std::ostream& out, const NeedRow& row) { return out << row.what; }
+
+const NeedRow kNeedRows[] = {
+    {"one node is missing", "", {}, "train", 1, true},
+    {"another is idle", "", {node_of("n3", "IDLE")}, "train", 0, true},
+    {"another is down", "", {node_of("n3", "DOWN*")}, "train", 1, true},
+    {"others share a node", "", {node_of("n3", "MIXED")}, "train", 0, true},
+    {"a job waits in the partition", queue_line("8", "Priority", "train", 0), {}, "train", 0, true},
+    {"a job waits in one of several", queue_line("8", "None", "x,train", 0), {}, "train", 0, true},
+    {"a job waits in another one", queue_line("8", "Resources", "x", 0), {}, "train", 1, true},
+    {"a job waits for another job", queue_line("8", "Dependency", "train", 0), {}, "train", 1, true},
+    {"a job begins tomorrow", queue_line("8", "BeginTime", "train", 0), {}, "train", 1, true},
+    {"a requeued job begins soon", queue_line("8", "BeginTime"), {}, "train", 0, true},
+    {"the spares are of another partition", "", {}, "debug", 0, false},
+    {"a line that is none", "8|x\n", {}, "train", 0, true},
+};
 
 ActionOrder order_for_job(OrderKind kind) {
   ActionOrder out = order_for(kind, "7");
@@ -460,6 +496,39 @@ BOOST_AUTO_TEST_CASE(a_job_that_lacks_nodes_gets_the_spares_of_the_nodes_that_it
   second.answers["scontrol -o show reservation"] = {answered(reservation(1))};
   BOOST_TEST((second.carry_out(order_for_job(OrderKind::kRunAgain)).state == ActionState::kDone));
   BOOST_TEST(std::ranges::count(second.writes, "delete ReservationName=culprit-spare") == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_spare_is_handed_over_before_the_release_where_no_other_job_could_take_it) {
+  FakeSlurm fake = slurm_with_job();
+  fake.spares = std::make_shared<SparePool>("", 0);
+  fake.spares->want(1);
+  auto& jobs = fake.answers["squeue -h -j 7 -t all -O"];
+  jobs[0] = answered(job_line("RUNNING", 0, "n[1-2]"));
+  fake.answers["scontrol show hostnames n[1-2]"] = {answered("n1\nn2\n")};
+  fake.answers["scontrol show hostnames n[5-6]"] = {answered("n5\n")};
+  fake.answers["scontrol -o show reservation"] = {answered(reservation(1)), answered(reservation(1)),
+                                                  answered(reservation(1)), answered(reservation(1)),
+                                                  kNoPool};
+  fake.answers["squeue -h -a"] = {answered(queue_line("7", "JobHeldUser"))};
+  fake.answers["scontrol -o show node"] = {
+      answered(node_of("n1", "IDLE+DRAIN") + node_of("n2", "IDLE+COMPLETING") + node_of("n5", "IDLE"))};
+  fake.answers["scontrol -o show node n1"] = {answered(node_line("IDLE+DRAIN"))};
+  const SlurmOptions options = fake.options();
+  fake.spares->fill(Commands(options, fake.pace), 3600 * kNsPerSecond);
+  BOOST_TEST((fake.carry_out(order_for_job(OrderKind::kRunAgain)).state == ActionState::kDone));
+  const auto at = [&](const char* write) {
+    return std::ranges::find(fake.writes, write) - fake.writes.begin();
+  };
+  BOOST_TEST(at("delete ReservationName=culprit-spare") < at("release 7"));
+}
+
+BOOST_DATA_TEST_CASE(nodes_that_a_held_job_lacks_are_counted, bdata::make(kNeedRows), row) {
+  std::string nodes = node_of("n1", "IDLE+DRAIN") + node_of("n2", "IDLE") + node_of("n5", "IDLE");
+  for (const std::string& more : row.nodes) nodes += more;
+  const SpareNeed need = need_of_spares({"7", {"n1"}, {"n2"}, {"n5"}, row.pool},
+                                        queue_line("7", "JobHeldUser") + row.other, nodes);
+  BOOST_TEST(need.nodes == row.needed);
+  BOOST_TEST(need.fits == row.fits);
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_was_handed_over_is_not_taken_back_at_once) {
