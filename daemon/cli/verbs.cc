@@ -2,6 +2,7 @@
 
 #include "cli/replay.h"
 #include "cli/standby.h"
+#include "cli/sweep.h"
 
 namespace culprit::cli {
 namespace {
@@ -67,6 +68,7 @@ void add_verbs(Command& app, Run& run) {
   add_mcp(app, run);
   app.begin_verbs("Verbs to set up and try");
   add_node_check(app, run);
+  add_sweep(app, run);
   add_doctor(app, run);
   add_simulate(app, run);
   add_bench(app, run);

@@ -268,6 +268,7 @@ void add_simulations(Command& app, Run& run) {
   add_simulate_play(*simulate, run);
   add_simulate_cluster(*simulate, run);
   add_simulate_replay(*simulate, run);
+  add_simulate_sweep(*simulate, run);
 }
 
 }  // namespace culprit::cli

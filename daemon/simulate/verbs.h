@@ -14,6 +14,7 @@ void add_simulations(Command& app, Run& run);
 void add_simulate_play(Command& simulate, Run& run);
 void add_simulate_cluster(Command& simulate, Run& run);
 void add_simulate_replay(Command& simulate, Run& run);
+void add_simulate_sweep(Command& simulate, Run& run);
 // Common options of the verbs that generate a job.
 std::vector<Option*> add_job_options(Command& verb, sim::LogJobOptions& job);
 
