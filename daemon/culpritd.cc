@@ -91,6 +91,7 @@ int watch(const std::string& config_path) {
   app::DaemonOptions options;
   options.config_path = config_path;
   options.service = app::read_service_environment();
+  options.make_env = io::make_uv_env;
   options.loaded = app::load_config(config_path);
   if (!options.loaded.errors.empty()) {
     for (const app::ConfigError& e : options.loaded.errors)

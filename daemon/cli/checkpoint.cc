@@ -8,6 +8,7 @@
 #include "app/run/folder.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/checkpoint_copies.h"
 #include "cli/environment.h"
 #include "cli/layout.h"
 #include "cli/remote.h"
@@ -131,7 +132,8 @@ void write_series(JsonWriter& w, const app::SeriesLook& series) {
   });
 }
 
-std::string to_json(const app::CheckpointLook& look, const std::vector<std::string>& done) {
+std::string to_json(const app::CheckpointLook& look, const std::vector<std::string>& done,
+                    const std::vector<copies::Copied>& copies) {
   JsonWriter w;
   w.object([&] {
     w.field("schema", "culprit.checkpoints/1");
@@ -140,6 +142,17 @@ std::string to_json(const app::CheckpointLook& look, const std::vector<std::stri
     w.field("bytes_read", look.bytes_read);
     w.list("series", look.series, [&](const app::SeriesLook& series) { write_series(w, series); });
     w.list("done", done, [&](const std::string& sentence) { w.write(sentence); });
+    w.list("copies", copies, [&](const copies::Copied& one) {
+      w.object([&] {
+        w.field("path", one.path.empty() ? one.root : one.root + "/" + one.path);
+        w.field("to", one.to);
+        w.field("state", one.state);
+        if (one.at_ns > 0)
+          w.time("at_ns", one.at_ns);
+        else
+          w.null("at_ns");
+      });
+    });
   });
   return w.finish() + "\n";
 }
@@ -157,11 +170,14 @@ std::string why(const checkpoint::Checked& checked, const std::string& path) {
   return to_terminal(out);
 }
 
+// `copies`: of this host's checkpoints; without any there is no column for them.
 std::string to_text(const app::CheckpointLook& look, const app::SeriesLook& series, const Zone& zone,
-                    bool color) {
+                    const std::vector<copies::Copied>& copies) {
+  const bool color = wants_color();
   const Judged* newest = checkpoint::newest_whole(series.checkpoints);
   std::vector<std::vector<std::string>> rows{
       {"CHECKPOINT", "FORMAT", "STEP", "STATE", "SIZE", "CHANGED", "WHY"}};
+  if (!copies.empty()) rows.front().insert(rows.front().end() - 1, "COPY");
   for (const Judged& judged : series.checkpoints) {
     const checkpoint::Checked& checked = judged.checked;
     const std::string name =
@@ -170,6 +186,8 @@ std::string to_text(const app::CheckpointLook& look, const app::SeriesLook& seri
                     checked.step ? std::to_string(*checked.step) : "-",
                     std::string(checkpoint::to_string(checked.state)), format_bytes(checked.bytes),
                     format_time(checked.changed_ns, zone).substr(0, 19), why(checked, judged.found.path)});
+    if (!copies.empty())
+      rows.back().insert(rows.back().end() - 1, copy_text(copies, look.root, judged.found.path));
   }
   const std::string folder = series.folder.empty() ? look.root : look.root + "/" + series.folder;
   std::string out = inked(to_terminal(folder), Ink::kBold, color) + "\n" + table(rows, color);
@@ -236,11 +254,12 @@ int checkpoint_verb(const CheckpointVerb& o) {
         failed = true;
       }
   std::string out;
+  const auto copied = copies_below(look->root);
   if (json) {
-    out = to_json(*look, done);
+    out = to_json(*look, done, copied);
   } else {
     for (const app::SeriesLook& series : look->series) {
-      out += (out.empty() ? "" : "\n") + to_text(*look, series, *zone, wants_color());
+      out += (out.empty() ? "" : "\n") + to_text(*look, series, *zone, copied);
       if (o.bytes && !o.fall_back && can_fall_back(series))
         out += fmt::format("mend: culprit checkpoint verify {}{} --fall-back\n", to_terminal(o.path),
                            o.ended ? " --ended" : "");
@@ -277,6 +296,9 @@ void add_checkpoint(Command& app, Run& run) {
   list->footer(kListExamples);
   add_common(*list, *of_list);
   list->callback([of_list, &run] { run = [of_list] { return checkpoint_verb(*of_list); }; });
+
+  add_checkpoint_plan(*verb, run);
+  add_checkpoint_restore(*verb, run);
 
   auto of_verify = std::make_shared<CheckpointVerb>();
   of_verify->bytes = true;

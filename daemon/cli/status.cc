@@ -180,7 +180,17 @@ std::vector<std::string> troubles_of(const Json& json) {
   if (const Json& list = member(alerts, "troubles"); list.is_array())
     for (const Json& one : list) say(one);
   say(member(member(json, "controller"), "trouble"));
+  say(member(member(json, "copies"), "trouble"));
   return out;
+}
+
+// Empty: copies are off.
+std::string copies_line(const Json& json) {
+  const Json& copies = member(json, "copies");
+  if (!copies.is_object()) return "";
+  return fmt::format("{} made, {} pending; {} stored for other hosts, {}", count(copies, "copied"),
+                     count(copies, "pending"), count(copies, "stored"),
+                     format_bytes(count(copies, "stored_bytes")));
 }
 
 // Empty: the daemon has no controller.
@@ -218,6 +228,7 @@ std::string status_text(const Json& status, const Zone& zone, bool color) {
   line(way_name, way_text);
   line("alerts", alerts_line(status));
   if (const std::string text = controller_line(status, zone); !text.empty()) line("controller", text);
+  if (const std::string text = copies_line(status); !text.empty()) line("copies", text);
   line("spool", store_line(status));
   line("itself", cost_line(status));
   line("trouble", troubles.empty() ? "none" : inked(joined(troubles), Ink::kCaution, color));

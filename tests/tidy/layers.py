@@ -41,7 +41,7 @@ APP_PARTS = {
     "tasks": ("jobs",),
     "check": ("config", "jobs"),
     "sweep": (),
-    "daemon": ("config", "jobs", "offline", "confirm", "tasks", "check"),
+    "daemon": ("config", "jobs", "offline", "confirm", "tasks", "check", "checkpoint"),
     "play": ("config", "jobs", "offline", "daemon"),
 }
 # The parts of app/daemon: each may include those before it.

@@ -226,6 +226,15 @@ std::vector<std::string> without_effect(const Config& config) {
                                          {act.give_back, "return", "return"}})
     if (launches && on && std::ranges::find(act.launcher.orders, order) == act.launcher.orders.end())
       out.push_back(fmt::format("act.{}: has no effect while act.launcher.orders has no {}", stage, order));
+  const auto& copies = config.copies;
+  const bool copies_on = copies.enabled && config.watches();
+  if (copies.enabled && !config.watches()) out.emplace_back("copies: has no effect with role collector");
+  if (copies_on && !copies.folders.empty() && copies.to.empty() && copies.command.empty())
+    out.emplace_back("copies.folders: has no effect without copies.to or copies.command");
+  if (copies_on && copies.folders.empty() && !copies.to.empty())
+    out.emplace_back("copies.to: has no effect without copies.folders");
+  if (copies_on && !copies.command.empty() && !copies.to.empty())
+    out.emplace_back("copies.to: copies.command copies in its place; users may still restore from there");
   if (act.give_back && !act.check)
     out.emplace_back("act.return: has no effect while act.check is off: a return follows a passed check");
   return out;

@@ -213,13 +213,33 @@ struct Config {
     TimeNs within_ns = 120 * kNsPerSecond;
     TimeNs every_ns = 600 * kNsPerSecond;
   } check;
+  struct Copies {
+    bool enabled = false;
+    std::vector<std::string> folders;  // of checkpoints on this host
+    bool parts = false;                // each host writes only its own files of a checkpoint
+    std::vector<std::string> to;       // HOST:PORT of the agents that store this host's copies
+    std::vector<std::string> peers;    // more addresses that users of this host may restore from
+    std::string command;               // copies in place of the transfer; empty: none
+    uint64_t rate = 64 << 20;          // bytes in a second
+    TimeNs every_ns = 30 * kNsPerSecond;
+    TimeNs settle_ns = 10 * kNsPerSecond;
+    std::string socket = "copies.sock";
+    std::string store;  // empty: stores nothing for other hosts
+    std::string listen = "0.0.0.0:7444";
+    std::vector<std::string> accept;  // hosts; empty: all
+    uint64_t max_size = uint64_t{200} << 30, min_free = uint64_t{10} << 30;
+    int64_t keep = 1;
+    TimeNs max_age_ns = TimeNs{14} * 24 * 3600 * kNsPerSecond;
+    bool restore_anywhere = true;
+  } copies;
 
   std::vector<LogWatch> files() const;  // logs, then dumps
   bool watches() const { return role != DaemonRole::kCollector; }
   // For io::Env::listen: relative names are joined with runtime_dir.
-  std::string trace_address() const;  // "unix:/run/culprit/trace.sock"
-  std::string http_address() const;   // "unix:…", or "127.0.0.1:7420"
-  std::string local_address() const;  // the API on a unix socket: http_address(), or api.sock
+  std::string trace_address() const;   // "unix:/run/culprit/trace.sock"
+  std::string http_address() const;    // "unix:…", or "127.0.0.1:7420"
+  std::string copies_address() const;  // "unix:/run/culprit/copies.sock"
+  std::string local_address() const;   // the API on a unix socket: http_address(), or api.sock
 };
 
 // An error in a configuration. Line 0: the file as a whole.

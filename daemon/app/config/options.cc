@@ -316,6 +316,54 @@ const Option kOptions[] = {
      "Limit of a whole check. What has not ended by then has no answer."},
     {"check.every", DurationType{OF(TimeNs, check.every_ns), kSecond, kDay}, true, nullptr,
      "Shortest time between two checks at the collector's request."},
+    {"copies.enabled", FlagType{OF(bool, copies.enabled)}, false, nullptr,
+     "Copy checkpoints of this host to copies.to, store those of other hosts in copies.store, and serve "
+     "culprit checkpoint restore. Roles agent and both."},
+    {"copies.folders",
+     TextsType{OF(std::vector<std::string>, copies.folders), check_absolute_path, "list of absolute paths"},
+     false, "[\"/local/checkpoints\"]",
+     "Folders of checkpoints on this host. The newest whole checkpoint of each series is copied; links are "
+     "not "
+     "followed."},
+    {"copies.parts", FlagType{OF(bool, copies.parts)}, false, nullptr,
+     "Each host writes only its own files of a checkpoint: files that are missing on this host are no "
+     "fault."},
+    {"copies.to", TextsType{OF(std::vector<std::string>, copies.to), check_tcp_address, "list of HOST:PORT"},
+     false, "[\"gpu-42:7444\"]",
+     "Agents that store this host's copies, in none of its parallel groups: see culprit checkpoint plan."},
+    {"copies.peers",
+     TextsType{OF(std::vector<std::string>, copies.peers), check_tcp_address, "list of HOST:PORT"}, false,
+     "[\"gpu-17:7444\"]", "More agents from which users of this host may restore. Root may name any."},
+    {"copies.command", TEXT(copies.command, check_command, "command"), false, "\"/usr/local/bin/save-copy\"",
+     "Copies in place of a transfer to copies.to: an absolute path with arguments; no shell. It gets the "
+     "checkpoint's path as its last argument; status 0: copied."},
+    {"copies.rate", SizeType{OF(uint64_t, copies.rate), kMiB, 64 * kGiB}, false, nullptr,
+     "Bytes read and sent in a second at most."},
+    {"copies.every", DurationType{OF(TimeNs, copies.every_ns), kSecond, 3600 * kSecond}, false, nullptr,
+     "Time between two looks at copies.folders."},
+    {"copies.settle", DurationType{OF(TimeNs, copies.settle_ns), kSecond, 3600 * kSecond}, false, nullptr,
+     "A checkpoint is copied after nothing in it changed for so long."},
+    {"copies.socket", TEXT(copies.socket, check_socket_name, "name in runtime_dir, or absolute path"), false,
+     nullptr, "Unix socket of culprit checkpoint restore and list, for every user of the host."},
+    {"copies.store", TEXT(copies.store, check_absolute_path, kPath), false, "\"/local/culprit-copies\"",
+     "Folder for copies of other hosts' checkpoints, of the daemon's user alone. Empty: none are stored."},
+    {"copies.listen", TEXT(copies.listen, check_tcp_address, "HOST:PORT"), false, nullptr,
+     "Address for the agents that store copies here or restore them; beyond loopback only with certificates: "
+     "those of forward.tls, else of collector.tls."},
+    {"copies.accept",
+     TextsType{OF(std::vector<std::string>, copies.accept), check_host_name, "list of names"}, false,
+     "[\"gpu-7\"]", "Hosts that may store copies here. Empty: every host with a certificate."},
+    {"copies.max_size", SizeType{OF(uint64_t, copies.max_size), kMiB, 1024 * kTiB}, false, nullptr,
+     "Limit of copies.store. A copy needs room in addition to the one that it replaces."},
+    {"copies.min_free", SizeType{OF(uint64_t, copies.min_free), 0, 1024 * kTiB}, false, nullptr,
+     "Bytes of the disk of copies.store that stay free."},
+    {"copies.keep", IntegerType{OF(int64_t, copies.keep), 1, 16}, false, nullptr,
+     "Newest copies of each series to keep. An older one leaves when a newer one is complete."},
+    {"copies.max_age", DurationType{OF(TimeNs, copies.max_age_ns), 3600 * kSecond, 366 * kDay}, false,
+     nullptr, "Copies older than this are removed."},
+    {"copies.restore_anywhere", FlagType{OF(bool, copies.restore_anywhere)}, false, nullptr,
+     "Let agents of other hosts than the owner restore its copies, for the owner or root. false: a host gets "
+     "its own only."},
     {"daemon.log_level", word_type<OF(LogLevel, daemon.log_level)>(kLevels), true, nullptr,
      "Lowest level of the daemon's own log, on standard error."},
     {"alert.name", TEXT(alert.back().name, check_receiver_name, "name"), true, "\"on-call\"",
@@ -431,6 +479,10 @@ const OptionTable kTables[] = {
      "A check of this host: memory, disk, PCIe links and the vendor's diagnostics (culprit node-check "
      "--full). "
      "Off by default."},
+    {"copies",
+     "Copies of checkpoints on other hosts, so that a host lost with its disk loses nothing that had a copy. "
+     "Off "
+     "by default."},
     {"daemon", ""},
 };
 

@@ -79,6 +79,7 @@ class Reader {
     check_tls("collector.tls", config().collector.tls);
     check_tls("http.tls", config().http.tls);
     check_reach();
+    check_copies();
     check_clear("otlp.headers_file", config().otlp.headers_file, config().otlp.endpoint);
     check_sockets();
     check_act();
@@ -448,9 +449,26 @@ class Reader {
                          in_quotes(c.http.listen)));
   }
 
+  void check_copies() {
+    const Config::Copies& c = config().copies;
+    if (!c.enabled || was_set("forward.tls.cert") || was_set("collector.tls.cert")) return;
+    const auto need_tls = [&](const char* key, const std::string& address) {
+      if (!is_loopback(address))
+        refuse(place_of(key),
+               fmt::format("'{}' {} is {} to other hosts: it needs forward.tls or collector.tls", key,
+                           in_quotes(address),
+                           key == std::string_view("copies.listen") ? "open" : "on the way"));
+    };
+    for (const std::string& to : c.to) need_tls("copies.to", to);
+    for (const std::string& peer : c.peers) need_tls("copies.peers", peer);
+    if (!c.store.empty()) need_tls("copies.listen", c.listen);
+  }
+
   void check_sockets() {
     const std::string trace = config().trace_address(), http = config().local_address();
-    for (const auto& [key, address] : {std::pair("trace.socket", &trace), std::pair("http.listen", &http)})
+    const std::string copies = config().copies_address();
+    for (const auto& [key, address] : {std::pair("trace.socket", &trace), std::pair("http.listen", &http),
+                                       std::pair("copies.socket", &copies)})
       if (address->starts_with("unix:") && address->size() - 5 > kSocketPathBytes)
         refuse(place_of(was_set(key) ? key : "runtime_dir"),
                fmt::format("'{}': {} is longer than the {} bytes of a socket's path", key,
@@ -500,6 +518,8 @@ std::string joined_address(const std::string& folder, const std::string& name) {
 LoadedConfig parse_config(std::span<const ConfigText> texts) { return Reader(texts).read(); }
 
 std::string Config::trace_address() const { return joined_address(runtime_dir, trace.socket); }
+
+std::string Config::copies_address() const { return joined_address(runtime_dir, copies.socket); }
 
 std::string Config::local_address() const {
   return http.listen.starts_with("unix:") ? http_address() : joined_address(runtime_dir, "api.sock");

@@ -577,6 +577,15 @@ void Daemon::start_capture() {
   options.take = [this](PieceBatch&& batch) { intake_->take(std::move(batch)); };
   options.log = [this](LogLevel level, const std::string& what) { say(level, what); };
   capture_ = std::make_unique<CaptureService>(env_, std::move(options));
+  CopyServiceOptions copying;
+  copying.config = &config_;
+  copying.make_env = options_.make_env;
+  copying.log = [this](LogLevel level, const std::string& what) { say(level, what); };
+  auto copies = CopyService::start(env_, std::move(copying));
+  if (copies)
+    copies_ = std::move(*copies);
+  else
+    report_error("copies: " + copies.error().text);
 }
 
 void Daemon::start_sources(std::vector<StreamState> known) {
@@ -628,6 +637,7 @@ void Daemon::make_api() {
   parts.plugins = [this] { return plugins_.get(); };
   parts.ras = [this] { return ras_.get(); };
   parts.capture = [this] { return capture_.get(); };
+  parts.copies = [this] { return copies_.get(); };
   parts.alerts = alerts_.get();
   parts.verdicts = verdicts_.get();
   parts.recovery = recovery_.get();
@@ -727,6 +737,7 @@ void Daemon::stop() {
   if (capture_) capture_->stop();
   if (ends_) ends_->stop();
   if (checks_) checks_->stop();
+  if (copies_) copies_->stop();
   if (recovery_) recovery_->stop();
   // Stops the store first: the engine may have a long queue; the next start ingests the rest of it.
   const auto finish_rest = [this] { collector_ ? collector_->stop([this] { finish(); }) : finish(); };
@@ -769,7 +780,8 @@ void Daemon::save_jobs() {
 // An abandoned thread in a dead mount may resume while its data is destroyed; _exit() prevents this.
 void Daemon::end() {
   black_box_.end_run();
-  if (!sources_ || sources_->tails().left_behind() == 0) return env_.stop();
+  const bool copies_ended = !copies_ || copies_->end();
+  if (copies_ended && (!sources_ || sources_->tails().left_behind() == 0)) return env_.stop();
   log_.info("ended");
   _exit(0);
 }

@@ -37,6 +37,7 @@
 #include "app/daemon/uplink/uplink.h"
 #include "app/daemon/watch/capture_service.h"
 #include "app/daemon/watch/check_service.h"
+#include "app/daemon/watch/copy_service.h"
 #include "app/daemon/watch/end_service.h"
 #include "app/daemon/watch/plugin_service.h"
 #include "app/daemon/watch/ras_service.h"
@@ -50,6 +51,7 @@ struct DaemonOptions {
   std::string config_path;  // --config
   LoadedConfig loaded;      // without errors
   ServiceEnvironment service;
+  MakeEnv make_env = {};  // loops of more threads; empty: no copies of checkpoints
 };
 
 class Daemon {
@@ -153,6 +155,7 @@ class Daemon {
   std::unique_ptr<CaptureService> capture_;  // null: the role observes no host
   std::unique_ptr<EndService> ends_;         // null: the role observes no host
   std::unique_ptr<CheckService> checks_;     // null: the role observes no host
+  std::unique_ptr<CopyService> copies_;      // null: copies of checkpoints are off
   std::unique_ptr<DaemonApi> source_;
   std::unique_ptr<RecoveryApi> recovery_api_;                 // set with recovery_
   std::optional<RecoveryTrouble> stopped_recovery_;           // why a configured controller did not start

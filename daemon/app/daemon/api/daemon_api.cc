@@ -115,6 +115,19 @@ void add_forward(json& out, const std::string& to, const UplinkCounters& f) {
                     {"logs", std::move(logs)}};
 }
 
+json copies_values(const CopyService& service) {
+  const CopyCounters c = service.counters();
+  const std::string trouble = service.trouble();
+  return {{"copied", c.copied},
+          {"failed", c.failed},
+          {"pending", c.pending},
+          {"sent_bytes", c.sent_bytes},
+          {"last_copy_ns", time_or_null(c.last_copy_ns)},
+          {"stored", c.store.copies},
+          {"stored_bytes", c.store.bytes},
+          {"trouble", trouble.empty() ? json(nullptr) : json(trouble)}};
+}
+
 // A problem of a healthy daemon that a restart would not solve.
 std::string sentence_of(const LiveCounts& counts) {
   if (counts.without_engine == 0) return "ok";
@@ -213,6 +226,8 @@ json DaemonApi::status_values() {
                       {"jobs_not_read", parts_.engine->counts().waiting}};
   }
   if (parts_.uplink) add_forward(out, parts_.config->forward.to, parts_.uplink->counters());
+  if (const CopyService* copies = parts_.copies ? parts_.copies() : nullptr)
+    out["copies"] = copies_values(*copies);
   json tails = json::array();
   uint64_t lag = 0;
   if (const Sources* sources = parts_.sources()) {

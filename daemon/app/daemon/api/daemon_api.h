@@ -25,6 +25,7 @@
 #include "app/daemon/self/self_watch.h"
 #include "app/daemon/uplink/uplink.h"
 #include "app/daemon/watch/capture_service.h"
+#include "app/daemon/watch/copy_service.h"
 #include "app/daemon/watch/plugin_service.h"
 #include "app/daemon/watch/ras_service.h"
 #include "io/env.h"
@@ -56,6 +57,7 @@ struct AgentParts {
   std::optional<RecoveryTrouble> stopped_recovery = {};  // why a controller did not start
   // A person says that a host was repaired.
   std::function<void(const std::string& host, const std::string& by)> repaired = {};
+  std::function<const CopyService*()> copies = {};  // may return null
 };
 
 class DaemonApi : public serve::ApiSource {

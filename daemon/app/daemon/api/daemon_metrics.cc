@@ -52,6 +52,36 @@ void about_capture(serve::MetricsText& m, const CaptureService& service) {
   m.counter("culprit_capture_dropped_total", "Lines of captures beyond a limit.").value(number(f.dropped));
 }
 
+void about_copies(serve::MetricsText& m, const CopyCounters& c) {
+  m.counter("culprit_copies_total", "Copies of this host's checkpoints, by outcome.")
+      .value(number(c.copied), {{"outcome", "done"}})
+      .value(number(c.failed), {{"outcome", "failed"}});
+  m.counter("culprit_copies_sent_bytes_total", "Bytes of checkpoints sent to other hosts.")
+      .value(number(c.sent_bytes));
+  m.counter("culprit_copies_read_bytes_total", "Bytes of checkpoints read to copy them.")
+      .value(number(c.read_bytes));
+  m.gauge("culprit_copies_pending", "Newest whole checkpoints of this host that have no copy yet.")
+      .value(number(c.pending));
+  if (c.last_copy_ns != kNoTime)
+    m.gauge("culprit_copies_last_time_seconds", "When the last copy was complete, since the Unix epoch.")
+        .value(seconds(c.last_copy_ns));
+  m.gauge("culprit_copies_stored", "Complete copies of other hosts' checkpoints on this host.")
+      .value(number(c.store.copies));
+  m.gauge("culprit_copies_stored_bytes", "Their bytes.").value(number(c.store.bytes));
+  m.gauge("culprit_copies_incomplete", "Copies that are being received, or were interrupted.")
+      .value(number(c.store.partial));
+  m.counter("culprit_copies_received_bytes_total", "Bytes of other hosts' checkpoints that were stored.")
+      .value(number(c.store.stored_bytes));
+  m.counter("culprit_copies_refused_total", "Requests of other hosts and users that were refused.")
+      .value(number(c.server.refused));
+  m.counter("culprit_copies_full_total", "Copies that were refused as there was no room.")
+      .value(number(c.store.refused_full));
+  m.counter("culprit_copies_mismatches_total", "Files that did not arrive as they were read.")
+      .value(number(c.store.mismatches));
+  m.counter("culprit_copies_served_bytes_total", "Bytes of copies that were restored from this host.")
+      .value(number(c.server.served_bytes));
+}
+
 void about_plugins(serve::MetricsText& m, const PluginService& service) {
   const auto rows = service.rows();
   const auto all = [&](serve::MetricsText& family, auto value) {
@@ -258,6 +288,8 @@ std::string DaemonApi::metrics_text(Counters counters) {
   if (const PluginService* plugins = parts.plugins ? parts.plugins() : nullptr) about_plugins(m, *plugins);
   if (const RasService* ras = parts.ras ? parts.ras() : nullptr) about_ras(m, ras->counters());
   if (const CaptureService* capture = parts.capture ? parts.capture() : nullptr) about_capture(m, *capture);
+  if (const CopyService* copies = parts.copies ? parts.copies() : nullptr)
+    about_copies(m, copies->counters());
   if (parts.engine) about_jobs(m, *parts.engine);
   if (parts.alerts && counters == Counters::kAll) about_alerts(m, *parts.alerts);
   if (parts.recovery && counters == Counters::kAll)
