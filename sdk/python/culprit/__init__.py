@@ -18,11 +18,12 @@ from types import TracebackType
 from typing import Any, Iterator, Mapping, Optional, Type
 
 from . import _lines
+from ._advice import Advice, event_fields
 from ._ring import UNKNOWN
 from ._tracer import tracer as _tracer
 
-__all__ = ["Phase", "event", "identify", "log_metrics", "name_group", "phase", "step", "trace_distributed",
-           "watch_stacks"]
+__all__ = ["Advice", "Phase", "advice", "advised", "event", "identify", "log_metrics", "name_group", "phase",
+           "step", "trace_distributed", "watch_stacks"]
 __version__ = "0.1.0"
 
 
@@ -116,6 +117,24 @@ def name_group(group: Any, kind: str) -> None:
     distributed = _distributed()
     if distributed is not None:
         distributed.name_group(group, kind)
+
+
+def advice(step: int, /) -> Optional[Advice]:
+    """What the daemon advises for this step; None: nothing. The same again until advised() says what came of
+    it. Reads mapped memory, in less than a microsecond. Off unless an administrator sets act.advise.
+
+    Ranks see it at different steps, and one whose agent is away never does: several ranks agree first, by
+    culprit.torch.agree() or the Guard, so that all act at the same step. The thread of the loop."""
+    return _tracer().advice(step)
+
+
+def advised(advice: Advice, outcome: str, step: int, /, why: str = "") -> None:
+    """What became of it, as evidence: "taken" (the loop does it), "refused" (it does not), "achieved" (done:
+    a checkpoint is written, the learning rate is lower) or "not_applied". advice() gives it no more."""
+    tracer = _tracer()
+    tracer.advice_done(advice)
+    tracer.put(lambda: [tracer.line("event", {**event_fields(advice, outcome, step, why), "kind": "event",
+                                              "name": "advice"})])
 
 
 _has_distributed = True  # until it is found that not

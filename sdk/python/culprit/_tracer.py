@@ -11,6 +11,7 @@ import time
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
 
 from . import _lines
+from ._advice import Advice, AdviceReader, event_fields
 from ._channel import Channel, FileSink, LineSink, SocketSink
 from ._comm_file import CommFile
 from ._host import HostMeter
@@ -47,6 +48,7 @@ class Tracer:
         self._recorder: Optional[Recorder] = None
         self._records: Optional[RecordSink] = None
         self._stacks: Optional[StackFile] = None
+        self._advice = AdviceReader(self.folder, lambda: self.who.job, self._tell_late)
         self._try_at = float("-inf")
         self._making = threading.RLock()
         self.channel = Channel(self._sink(), self.head)
@@ -173,6 +175,25 @@ class Tracer:
             if not (self.trace_dir and isinstance(error, FileNotFoundError)):
                 self.tell(f"stacks are not given: {error}")
             return None
+
+    # ---- advice
+
+    def advice(self, step: int) -> Optional[Advice]:
+        if not self.on:
+            return None
+        try:
+            return self._advice.read(step)
+        except Exception as error:
+            self.tell(f"advice is not read: {type(error).__name__}: {error}")
+            return None
+
+    def advice_done(self, advice: Advice) -> None:
+        self._advice.done(advice.id)
+
+    def _tell_late(self, advice: Advice, why: str) -> None:
+        step = self.step if self.step != UNKNOWN else advice.effective_step
+        self.put(lambda: [self.line("event", {**event_fields(advice, "not_applied", step, why),
+                                              "kind": "event", "name": "advice"})])
 
     # ---- the end
 

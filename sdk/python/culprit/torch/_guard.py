@@ -21,7 +21,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 import culprit
 
+from .._advice import Advice
 from .._tracer import tracer
+from ._advice import pending, settled
 from ._audit import _random_state, _set_random_state
 from ._device_name import tell_device
 from ._digest import digest
@@ -39,12 +41,14 @@ _HASH_BITS = 24  # so many are exact in a float32
 class Verdict(NamedTuple):
     """`action`: "take", "retaken", "skip" or "ask". `reason`: what was wrong, or empty. `loss` and `norm` are
     those of the result that counts: after "retaken" of the second. `since`: of "skip" and "ask" the first
-    such step of the last 128; a checkpoint from before it holds nothing of what went wrong."""
+    such step of the last 128; a checkpoint from before it holds nothing of what went wrong. `advice`: what all
+    ranks agreed on at this step, once; the loop does it, and says so by culprit.advised()."""
     action: str
     reason: str
     loss: Any
     norm: Any
     since: Optional[int] = None
+    advice: Optional[Advice] = None
 
     @property
     def apply(self) -> bool:
@@ -81,10 +85,12 @@ class Guard:
     `enabled`: default CULPRIT_GUARD=1; otherwise, and with CULPRIT_DISABLE=1, check() says "take" and does
     nothing. `group`: the ranks that step together; default all. `jump`: Kao's test too, which reads gradients
     and moments once more. `local`: digests of this rank's own gradients, so that a fault of the backward has
-    a name too; reads them once more. `skips`: so many at most within 128 steps."""
+    a name too; reads them once more. `skips`: so many at most within 128 steps. `advice`: the ranks agree on
+    the daemon's advice each so many steps, in the reduction of the flags; 0: never."""
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, *, enabled: Optional[bool] = None,
-                 group: Any = None, jump: bool = False, local: bool = False, skips: int = SKIPS) -> None:
+                 group: Any = None, jump: bool = False, local: bool = False, skips: int = SKIPS,
+                 advice: int = 0) -> None:
         self._optimizer = optimizer
         self._inner = unwrapped(model)
         self._replicated = isinstance(model, DistributedDataParallel)
@@ -105,9 +111,11 @@ class Guard:
         self._handles: List[Any] = []
         if enabled is None:
             enabled = os.environ.get("CULPRIT_GUARD", "0") not in ("", "0")
-        self._on = self._agreed_on(enabled and tracer().on, jump, local, skips)
+        self._on = self._agreed_on(enabled and tracer().on, jump, local, skips, advice)
         self._last_step: Any = None
-        self._is_plain = len(self._ranks) == 1 and not jump and not local
+        self._is_plain = len(self._ranks) == 1 and not jump and not local and not advice
+        self._advice_every = advice
+        self._advice: Optional[Advice] = None  # of this rank, not agreed on
         if self._on:
             tell_device(model)
             self._handles.append(self._inner.register_forward_pre_hook(self._before_forward))
@@ -150,28 +158,38 @@ class Guard:
                     self._norms.add(value, log)
                     return Verdict("take", "", loss, norm)
         code, value, log = self._test(norm, loss, scaler)
+        advice: Optional[Advice] = None
         if len(self._ranks) > 1:
             if flags is None:
-                flags = self._reduced(self._flags(code, value))
-            code = self._agreed(flags.tolist())
+                flags = self._reduced(self._flags(code, value, step))
+            every_flag = flags.tolist()
+            code = self._agreed(every_flag)
+            if self._advice_every and every_flag[3] > 0:
+                advice = settled(self._advice, 1, int(step), self._group)
+        elif self._advice_every:
+            advice = self._own_advice(step)
+            if advice is not None:
+                tracer().advice_done(advice)
         self._checks += 1
+        self._advice = None
         if self._last_step is not None and step != self._last_step + 1:
             self._snapshot = None  # perhaps that of a step without a check
         self._is_begun, self._last_step = False, step
         if code == HEALTHY:
             self._digests = []
             self._take(value, log)
-            return Verdict("take", "", loss, norm)
+            return Verdict("take", "", loss, norm, None, advice)
         if code == BROKEN:
             self._end("of a rank it failed")
-            return Verdict("take", "", loss, norm)
-        return self._climb(int(step), code, loss, norm, recompute, scaler)
+            return Verdict("take", "", loss, norm, None, advice)
+        return self._climb(int(step), code, loss, norm, recompute, scaler)._replace(advice=advice)
 
-    def flags(self, norm: Any, loss: Any = None, *, scaler: Any = None) -> torch.Tensor:
-        """Three float32 of this rank for an all-reduce with MAX that the loop does anyway; the result goes
-        to check(flags=)."""
+    def flags(self, norm: Any, loss: Any = None, *, scaler: Any = None,
+              step: Optional[int] = None) -> torch.Tensor:
+        """Three float32 of this rank (with advice four) for an all-reduce with MAX that the loop does anyway;
+        the result goes to check(flags=). `step`: as for check(); needed with advice."""
         code, value, _ = self._test(norm, loss, scaler) if self._on else (HEALTHY, 0.0, 0.0)
-        return self._flags(code, value)
+        return self._flags(code, value, step)
 
     def restart(self) -> None:
         """Forgets what is usual: after a checkpoint was loaded, or a change that is meant."""
@@ -213,10 +231,18 @@ class Guard:
             tracer().tell(f"Guard: {type(error).__name__}: {error}")
             return BROKEN, -1.0, 0.0
 
-    def _flags(self, code: int, value: float) -> torch.Tensor:
+    def _flags(self, code: int, value: float, step: Optional[int] = None) -> torch.Tensor:
         """Of the hash the largest and the smallest over the ranks tell whether all have the same norm."""
         mixed = (hash(value) * 0x9E3779B97F4A7C15) >> 36 & (1 << _HASH_BITS) - 1
-        return torch.tensor([code, mixed, -mixed], dtype=torch.float32)
+        own = [code, mixed, -mixed]
+        if self._advice_every:
+            self._advice = None if step is None else self._own_advice(step)
+            own.append(int(self._advice is not None))
+        return torch.tensor(own, dtype=torch.float32)
+
+    def _own_advice(self, step: int) -> Optional[Advice]:
+        """Each so many steps, counted by the loop's own: all ranks are at the same one."""
+        return pending(int(step)) if self._on and int(step) % self._advice_every == 0 else None
 
     def _reduced(self, flags: torch.Tensor) -> torch.Tensor:
         device = self._message_device()
