@@ -309,7 +309,9 @@ PluginFinding finding_of(const app::sweeping::End& end, const std::string& host,
   out.category = "hardware";
   out.component = "network";
   out.symptom = words.symptom;
-  out.action = "isolate";
+  // A slow host is looked at first: its cable may be loose.
+  const bool may_go_on = end.trouble == Trouble::kSlow || end.trouble == Trouble::kLatency;
+  out.action = may_go_on ? "check" : "isolate";
   out.restart = "elsewhere";
   out.remedy = "Leave the host out, and check its NIC, cable and port.";
   out.host = host;

@@ -91,9 +91,10 @@ def misspelt_verb(folder: Path) -> None:
 @promise("every verb has help with examples")
 def help_texts(_: Path) -> None:
     rules = [["rules", verb] for verb in ("check", "test", "match", "list", "explain", "why", "new", "keys")]
-    simulators = [["simulate", kind] for kind in ("logs", "comm", "hang", "play", "cluster", "replay")]
+    simulators = [["simulate", kind]
+                  for kind in ("logs", "comm", "hang", "play", "cluster", "replay", "sweep")]
     plugins = [["plugin", verb] for verb in ("new", "check", "list")]
-    replays = [["replay", "plan"], ["replay", "judge"], ["standby", "plan"]]
+    replays = [["replay", "plan"], ["replay", "judge"], ["standby", "plan"], ["sweep"]]
     for verb in [["diagnose"], ["templates"], *simulators, *replays, ["pool", "build"], *rules, *plugins]:
         done = run(*verb, "--help")
         need(done.returncode == 0, f"{verb}: {text_of(done)}")

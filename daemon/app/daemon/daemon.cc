@@ -569,6 +569,8 @@ void Daemon::start_capture() {
     if (recovery_) recovery_->checked(config_.host.name, result);
   };
   checking.log = [this](LogLevel level, const std::string& what) { say(level, what); };
+  checking.recorder = recorder_.get();
+  checking.take = [this](PieceBatch&& batch) { intake_->take(std::move(batch)); };
   checks_ = std::make_unique<CheckService>(env_, std::move(checking));
   CaptureServiceOptions options;
   options.config = &config_;

@@ -41,7 +41,9 @@ sweep::Flow flow_of(const std::optional<Done>& receiver, const std::optional<Don
   out.wrong = receiver->wrong;
   if (!out.measured) return out;
   const auto took = static_cast<double>(receiver->took_ns);
-  const auto waited = static_cast<double>(receiver->waited_in_ns + (sender ? sender->waited_out_ns : 0));
+  // Buffers between the two let one go on while the other waits.
+  const auto waited =
+      static_cast<double>(std::max(receiver->waited_in_ns, sender ? sender->waited_out_ns : 0));
   const double bytes = static_cast<double>(receiver->bytes) * kNsPerSecond;
   out.disturbed = waited > kDisturbed * took;
   out.rate = bytes / took;

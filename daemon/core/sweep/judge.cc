@@ -15,7 +15,9 @@ constexpr uint32_t kSharedFrom = 4;
 constexpr uint32_t kBadLeast = 3;         // links of a host, where it has so many
 constexpr uint32_t kWrongLinksLeast = 2;  // wrong bytes have no innocent cause
 // Of a host or link that noise alone makes look slow in a whole sweep; estimated from the other pairs.
-constexpr double kChance = 0.01;
+constexpr double kChance = 0.003;
+
+constexpr double kSteady = 0.75;  // of a slow host's links
 
 using States = std::map<Pair, LinkState>;
 
@@ -33,21 +35,26 @@ LinkState wrong_state(const Link& link) {
   return link.bytes > 0 ? LinkState::kFine : LinkState::kOpen;
 }
 
-// Slow in one direction in each run, but for those in which a processor may have been the reason.
-LinkState rate_state(const Link& link, const Usual& all, const Usual& quiet) {
-  for (const bool to_b : {true, false}) {
-    size_t slow = 0, slow_quiet = 0, other = 0;
-    for (const PairRun* run : link.runs) {
-      const Flow& flow = to_b ? run->to_b : run->to_a;
-      if (!flow.measured) continue;
-      if (is_slow(flow, run->follow_up ? quiet : all, run->follow_up ? kSlowRate : kSuspectRate))
-        ++slow, slow_quiet += run->follow_up;
-      else if (!flow.disturbed || flow.rate >= kSuspectRate * all.rate.value_or(0))
-        ++other;
-    }
-    if (slow > 0 && other == 0) return slow_quiet > 0 ? LinkState::kBad : LinkState::kOpen;
+// Slow in each run, but for those in which a processor may have been the reason.
+LinkState flow_state(const Link& link, bool to_b, const Usual& all, const Usual& quiet) {
+  size_t slow = 0, slow_quiet = 0, other = 0;
+  for (const PairRun* run : link.runs) {
+    const Flow& flow = to_b ? run->to_b : run->to_a;
+    if (!flow.measured) continue;
+    if (is_slow(flow, run->follow_up ? quiet : all, run->follow_up ? kSlowRate : kSuspectRate))
+      ++slow, slow_quiet += run->follow_up;
+    else if (!flow.disturbed || flow.rate >= kSuspectRate * all.rate.value_or(0))
+      ++other;
   }
-  return link.rate ? LinkState::kFine : LinkState::kOpen;
+  if (slow > 0 && other == 0) return slow_quiet > 0 ? LinkState::kBad : LinkState::kOpen;
+  return other > 0 ? LinkState::kFine : LinkState::kOpen;
+}
+
+// One direction is enough.
+LinkState rate_state(const Link& link, const Usual& all, const Usual& quiet) {
+  const LinkState to_b = flow_state(link, true, all, quiet), to_a = flow_state(link, false, all, quiet);
+  if (to_a == LinkState::kBad || to_b == LinkState::kBad) return LinkState::kBad;
+  return to_a == LinkState::kFine && to_b == LinkState::kFine ? LinkState::kFine : LinkState::kOpen;
 }
 
 LinkState latency_state(const Link& link, const Usual& all, const Usual& quiet) {
@@ -61,11 +68,17 @@ LinkState latency_state(const Link& link, const Usual& all, const Usual& quiet) 
   return late_quiet ? LinkState::kBad : LinkState::kOpen;
 }
 
-// Measurements of a run that are bad, and all.
-std::pair<size_t, size_t> bad_of(Trouble trouble, const PairRun& run, const Usual& usual) {
-  if (trouble == Trouble::kLatency) return {is_late(run, usual, kHighLatency), 1};
-  const size_t slow = is_slow(run.to_b, usual, kSlowRate) + is_slow(run.to_a, usual, kSlowRate);
-  return {slow, !run.to_b.disturbed + !run.to_a.disturbed};
+// Each measurement of a run as a share of the usual; less is worse.
+std::vector<double> shares_of(Trouble trouble, const PairRun& run, const Usual& usual) {
+  std::vector<double> out;
+  if (trouble == Trouble::kLatency) {
+    if (usual.latency_ns && run.latency_ns != kNoTime)
+      out.push_back(*usual.latency_ns / std::max(static_cast<double>(run.latency_ns), 1.0));
+    return out;
+  }
+  for (const Flow* flow : {&run.to_a, &run.to_b})
+    if (usual.rate && flow->measured) out.push_back(flow->most / std::max(*usual.rate, 1.0));
+  return out;
 }
 
 bool is_measured(const PairRun& run) { return run.answer == PairAnswer::kMeasured; }
@@ -114,7 +127,8 @@ struct Blame {
   std::vector<Pair> links;  // bad ones that no named host explains
 };
 
-Blame blame(uint32_t members, const States& states, uint32_t least) {
+// `least` bad links make a host bad, if they are most of its links, or if `alone` suffices.
+Blame blame(uint32_t members, const States& states, uint32_t least, uint32_t alone) {
   Blame out;
   const Graph graph = graph_of(members, states);
   std::set<uint32_t> named;
@@ -125,7 +139,7 @@ Blame blame(uint32_t members, const States& states, uint32_t least) {
     for (uint32_t member = 0; member < members; ++member) {
       if (named.contains(member)) continue;
       Degree d = degree_of(member, graph, named);
-      if (d.bad < least || 2 * d.bad <= d.tried) continue;
+      if (d.bad < least || (2 * d.bad <= d.tried && d.bad < alone)) continue;
       std::set<uint32_t> without = named;
       without.insert(member);
       if (!peers_are_fine(d, least, graph, without)) continue;
@@ -183,13 +197,16 @@ class Judge {
     out_ = &out;
     states_.clear();
     for (const auto& [pair, link] : links_) states_[pair] = state_of(pair, link);
-    count_noise();
+    measure_noise();
+    find_suspects();
     const uint32_t least = trouble == Trouble::kWrongBytes ? kWrongLinksLeast : kBadLeast;
-    Blame blamed = blame(members_, states_, std::min(least, std::max(members_ - 1, 2u)));
+    // Wrong bytes may come now and then: three links of one host are no chance.
+    const uint32_t alone = trouble == Trouble::kWrongBytes ? kBadLeast : members_;
+    Blame blamed = blame(members_, states_, std::min(least, std::max(members_ - 1, 2u)), alone);
     std::erase_if(blamed.hosts, [&](const auto& host) {
-      return noise_of(static_cast<double>(members_), [&](const Pair& pair) {
-               return pair.first == host.first || pair.second == host.first;
-             }) > kChance;
+      return !is_steady(host.first) || noise_of(static_cast<double>(members_), [&](const Pair& pair) {
+                                         return pair.first == host.first || pair.second == host.first;
+                                       }) > kChance;
     });
     add_hosts(blamed);
     add_links(blamed);
@@ -214,33 +231,75 @@ class Judge {
     return LinkState::kOpen;
   }
 
+  // A slow host sends slowly, or receives slowly, with nearly all peers.
+  bool is_steady(uint32_t host) const {
+    if (trouble_ != Trouble::kSlow) return true;
+    size_t out = 0, in = 0, tried = 0;
+    for (const auto& [pair, link] : links_) {
+      if (states_.at(pair) == LinkState::kOpen || (pair.first != host && pair.second != host)) continue;
+      ++tried;
+      out += flow_state(link, pair.first == host, all_, quiet_) == LinkState::kBad;
+      in += flow_state(link, pair.second == host, all_, quiet_) == LinkState::kBad;
+    }
+    return static_cast<double>(std::max(out, in)) >= kSteady * static_cast<double>(tried);
+  }
+
   bool has_noise() const { return trouble_ == Trouble::kSlow || trouble_ == Trouble::kLatency; }
 
-  // How often a quiet measurement of a link that is fine looks bad.
-  void count_noise() {
-    size_t bad = 0, all = 0;
+  // Quiet measurements of links that are fine: what noise does.
+  void measure_noise() {
+    noise_.clear();
     for (const auto& [pair, link] : links_) {
       if (states_.at(pair) != LinkState::kFine) continue;
       for (const PairRun* run : link.runs)
-        if (run->follow_up && is_measured(*run)) {
-          const auto [its_bad, its_all] = bad_of(trouble_, *run, quiet_);
-          bad += its_bad, all += its_all;
-        }
+        if (run->follow_up && is_measured(*run))
+          for (const double share : shares_of(trouble_, *run, quiet_)) noise_.push_back(share);
     }
-    noise_ = static_cast<double>(bad + 1) / static_cast<double>(all + 2);
   }
 
-  // Expected number, among `many`, of those whose quiet runs are as bad by noise.
+  // A link that looks bad, though it may not have run often enough.
+  bool looks_bad(const Pair& pair, const Link& link) const {
+    const LinkState state = states_.at(pair);
+    if (state != LinkState::kOpen) return state == LinkState::kBad;
+    return std::ranges::any_of(link.runs, [&](const PairRun* run) {
+      if (trouble_ == Trouble::kUnreachable) return run->answer == PairAnswer::kNotReached;
+      if (trouble_ == Trouble::kLatency) return is_late(*run, all_, kSuspectLatency);
+      return trouble_ == Trouble::kSlow &&
+             (is_slow(run->to_a, all_, kSuspectRate) || is_slow(run->to_b, all_, kSuspectRate));
+    });
+  }
+
+  // Members most of whose links look bad.
+  void find_suspects() {
+    std::map<uint32_t, std::pair<size_t, size_t>> links;
+    for (const auto& [pair, link] : links_) {
+      const bool bad = looks_bad(pair, link);
+      for (const uint32_t member : {pair.first, pair.second})
+        links[member].first += bad, ++links[member].second;
+    }
+    suspects_.clear();
+    for (const auto& [member, count] : links)
+      if (2 * count.first > count.second) suspects_.insert(member);
+  }
+
+  // Expected number, among `many`, of those whose quiet runs are all as bad by noise.
   template <class Its>
   double noise_of(double many, const Its& its) const {
     if (!has_noise()) return 0;
-    size_t bad = 0;
+    std::vector<double> shares;  // the worse one of each bad run
     for (const auto& [pair, link] : links_) {
       if (!its(pair) || states_.at(pair) != LinkState::kBad) continue;
-      for (const PairRun* run : link.runs) bad += run->follow_up && bad_of(trouble_, *run, quiet_).first > 0;
+      for (const PairRun* run : link.runs)
+        if (const auto of = shares_of(trouble_, *run, quiet_); run->follow_up && !of.empty())
+          if (const double least = std::ranges::min(of); least < bar()) shares.push_back(least);
     }
-    return many * std::pow(noise_, static_cast<double>(bad));
+    if (shares.empty()) return many;
+    const double best = std::ranges::max(shares);
+    const auto as_bad = std::ranges::count_if(noise_, [&](double share) { return share <= best; });
+    const double chance = static_cast<double>(as_bad + 1) / static_cast<double>(noise_.size() + 2);
+    return many * std::pow(chance, static_cast<double>(shares.size()));
   }
+  double bar() const { return trouble_ == Trouble::kSlow ? kSlowRate : 1 / kHighLatency; }
 
   void add(SweepFinding f) {
     f.trouble = trouble_;
@@ -248,30 +307,31 @@ class Judge {
     out_->push_back(std::move(f));
   }
 
-  // Hosts that are fine with each other and bad with all others share what is bad.
-  bool shares_cause(uint32_t member, const Blame& blamed) const {
-    size_t measured = 0;
-    for (const auto& [other, degree] : blamed.hosts) {
+  // Hosts that are fine with each other and bad with others share what is bad. These hosts, with the member.
+  std::set<uint32_t> sharing(uint32_t member) const {
+    std::set<uint32_t> out;
+    for (const uint32_t other : suspects_) {
       if (other == member) continue;
       const auto state = states_.find({std::min(member, other), std::max(member, other)});
-      if (state == states_.end() || state->second == LinkState::kOpen) continue;
-      if (state->second == LinkState::kFine) return true;
-      ++measured;
+      if (state != states_.end() && state->second == LinkState::kFine) out.insert({member, other});
     }
-    return measured == 0 && blamed.hosts.size() > 2;
+    return out;
   }
 
   void add_hosts(const Blame& blamed) {
     const bool too_many = blamed.hosts.size() > std::max<size_t>(1, members_ / kSharedFrom);
-    SweepFinding group{trouble_, SweepFinding::Of::kGroup, {}, 0, 0, 0, 0};
+    std::set<uint32_t> group;
     for (const auto& [member, d] : blamed.hosts) {
       explained_.insert(member);
-      if (too_many || shares_cause(member, blamed))
-        group.members.push_back(member);
-      else
+      const std::set<uint32_t> shared = sharing(member);
+      group.insert(shared.begin(), shared.end());
+      if (too_many)
+        group.insert(member);
+      else if (shared.empty())
         add({trouble_, SweepFinding::Of::kHost, {member}, d.bad, d.tried, 0, 0});
     }
-    if (!group.members.empty()) add(group);
+    if (!group.empty()) add({trouble_, SweepFinding::Of::kGroup, {group.begin(), group.end()}, 0, 0, 0, 0});
+    explained_.insert(group.begin(), group.end());
   }
 
   void add_links(const Blame& blamed) {
@@ -300,7 +360,8 @@ class Judge {
   Trouble trouble_ = Trouble::kUnreachable;  // under judgement, with what follows
   std::vector<SweepFinding>* out_ = nullptr;
   States states_;
-  double noise_ = 0;
+  std::vector<double> noise_;
+  std::set<uint32_t> suspects_;
   std::set<uint32_t> explained_;
   std::set<Pair> explained_links_;
 };

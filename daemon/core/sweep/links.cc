@@ -1,17 +1,19 @@
 #include "core/sweep/links.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace culprit::sweep {
 namespace {
 
 constexpr size_t kEnough = 2;  // pairs: with one there is nothing to compare with
 
-std::optional<double> quantile_of(std::vector<double> values, double quantile) {
+// Between two values the better one: `more` is better, or less.
+std::optional<double> quantile_of(std::vector<double> values, double quantile, bool more) {
   if (values.empty()) return std::nullopt;
   std::ranges::sort(values);
   const double at = quantile * static_cast<double>(values.size() - 1);
-  return values[static_cast<size_t>(at + 0.5)];
+  return values[static_cast<size_t>(more ? std::ceil(at) : at)];
 }
 
 // One bad host has 2 / members of all links: the middle of the others is their median where there are
@@ -29,8 +31,8 @@ Usual middles(uint32_t members, std::span<const PairRun> runs, bool quiet) {
   const double beyond = 1.0 / std::max(members, 3u);
   Usual out;
   if (2 * undisturbed.size() >= rates.size()) rates = std::move(undisturbed);
-  if (rates.size() >= 2 * kEnough) out.rate = quantile_of(std::move(rates), 0.5 + beyond);
-  if (latencies.size() >= kEnough) out.latency_ns = quantile_of(std::move(latencies), 0.5 - beyond);
+  if (rates.size() >= 2 * kEnough) out.rate = quantile_of(std::move(rates), 0.5 + beyond, true);
+  if (latencies.size() >= kEnough) out.latency_ns = quantile_of(std::move(latencies), 0.5 - beyond, false);
   return out;
 }
 

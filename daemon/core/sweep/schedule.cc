@@ -23,6 +23,7 @@ Round tournament_round(uint32_t members, uint32_t even, uint32_t r) {
 }
 
 constexpr uint32_t kSuspectLinks = 3;  // odd ones, of a host that has so many
+constexpr uint32_t kQuietPairs = 3;    // under test at the same time: uplinks are not full with them
 constexpr uint32_t kMutualEvery = 4;   // rounds between those with pairs of suspects
 
 // The members that are in a round already.
@@ -70,7 +71,7 @@ class FollowUp {
   Round round(uint32_t number) {
     Round out;
     Busy busy;
-    const size_t most = std::max<size_t>(1, members_ / 4);
+    const size_t most = std::max<size_t>(1, std::min(members_ / 4, kQuietPairs + members_ / 32));
     if (number % kMutualEvery == 1) add_mutual(most, busy, out);
     for (const Pair& pair : ordered(open_, true))
       if (out.size() < most) busy.add(pair, out);

@@ -3,9 +3,12 @@ share. A device whose digest differs from most of its kind computes wrong, altho
 
     srun --ntasks-per-node=1 python3 -m culprit.align | python3 -m culprit.align --judge
 
-Each device repeats the step: one that disagrees with itself is wrong without peers. A kind is the version of
-torch with the name of the device; digests are compared within a kind alone, from three devices on, and only
+Each device repeats the step: one that disagrees with itself is wrong without peers. A class is the version of
+torch with the name of the device; digests are compared within a class alone, from three devices on, and only
 against a strict majority. Otherwise there is no answer. Status of --judge: 1 if a device failed.
+
+The rows are events of a trace: `culprit diagnose` compares those in a folder, and culpritd those of a job's
+hosts (--send). A wrong device becomes a finding of the report.
 
 Everything in the model follows from whole numbers: no random generator, one thread, deterministic kernels."""
 import argparse
@@ -15,8 +18,11 @@ import os
 import platform
 import socket
 import sys
+import time
 from collections import Counter
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+
+import culprit
 
 try:
     import torch
@@ -116,7 +122,8 @@ def measure(rounds: int, disturb: Optional[Disturb] = None) -> List[Dict[str, An
     host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
     rows: List[Dict[str, Any]] = []
     for device in devices():
-        row: Dict[str, Any] = {"host": host, "device": str(device), "kind": kind_of(device)}
+        row: Dict[str, Any] = {"kind": "event", "name": "align", "host": host, "at": str(device),
+                               "class": kind_of(device), "time_ns": time.time_ns()}
         try:
             digests = [step(device, disturb) for _ in range(rounds)]
             row.update(digest=digests[0], stable=len(set(digests)) == 1)
@@ -131,10 +138,10 @@ def judge(rows: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     digests: Dict[str, "Counter[str]"] = {}
     for row in rows:
         if row.get("stable") is True:
-            digests.setdefault(str(row.get("kind")), Counter())[str(row.get("digest"))] += 1
+            digests.setdefault(str(row.get("class")), Counter())[str(row.get("digest"))] += 1
     out: List[Dict[str, Any]] = []
     for row in rows:
-        peers = digests.get(str(row.get("kind")), Counter())
+        peers = digests.get(str(row.get("class")), Counter())
         total = sum(peers.values())
         common, count = peers.most_common(1)[0] if peers else ("", 0)
         if row.get("stable") is False:
@@ -149,7 +156,7 @@ def judge(rows: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
             answer, why = "passed", f"its digest is that of {count} of {total}"
         else:
             answer, why = "failed", f"its digest differs from that of {count} of {total}"
-        out.append({"host": row.get("host"), "device": row.get("device"), "answer": answer, "why": why})
+        out.append({"host": row.get("host"), "at": row.get("at"), "answer": answer, "why": why})
     return out
 
 
@@ -165,8 +172,12 @@ def read_rows(lines: Iterable[str]) -> List[Dict[str, Any]]:
             row = json.loads(line)
         except ValueError:
             continue
-        if isinstance(row, dict) and isinstance(row.get("host"), str) and isinstance(row.get("device"), str):
-            rows[row["host"], row["device"]] = row
+        if not isinstance(row, dict):
+            continue
+        if row.get("kind") != "event":  # as before version 0.2: the class was the kind
+            row.update({"class": row.get("kind"), "at": row.get("device")})
+        if isinstance(row.get("host"), str) and isinstance(row.get("at"), str):
+            rows[row["host"], row["at"]] = row
     return list(rows.values())
 
 
@@ -175,14 +186,18 @@ def main() -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judge", action="store_true", help="compare rows of standard input")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="repetitions of the step")
+    parser.add_argument("--send", action="store_true", help="also send the rows to this host's culpritd")
     options = parser.parse_args()
     if not options.judge:
         for row in measure(max(options.rounds, 1)):
             print(json.dumps(row), flush=True)
+            if options.send:
+                fields = {key: row[key] for key in ("at", "class", "digest", "stable")}
+                culprit.event("align", **fields)
         return 0
     judged = judge(read_rows(sys.stdin))
     for row in judged:
-        print(f"{row['host']} {row['device']} {row['answer']}: {row['why']}")
+        print(f"{row['host']} {row['at']} {row['answer']}: {row['why']}")
     return 1 if any(row["answer"] == "failed" for row in judged) else 0
 
 

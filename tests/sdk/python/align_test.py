@@ -11,7 +11,8 @@ except ImportError:
 
 
 def row(host: str, digest: str = "a", kind: str = "k", stable: Any = True) -> Dict[str, Any]:
-    return {"host": host, "device": "cpu", "kind": kind, "digest": digest, "stable": stable}
+    return {"kind": "event", "name": "align", "host": host, "at": "cpu", "class": kind,
+            "digest": digest, "stable": stable}
 
 
 def answers(rows: List[Dict[str, Any]]) -> List[str]:
@@ -56,6 +57,10 @@ class Judging(unittest.TestCase):
         self.assertEqual(answers([row("n1"), row("n2"), row("n3", "b"), row("n4", "b")]), ["no answer"] * 4)
         self.assertEqual(answers([row("n1"), row("n2"), row("n3"), row("n4", "", "k", None)]),
                          ["passed"] * 3 + ["no answer"])
+
+    def test_reads_rows_of_older_versions(self) -> None:
+        old = {"host": "n1", "device": "cpu", "kind": "k", "digest": "a", "stable": True}
+        self.assertEqual(align.read_rows([json.dumps(old)])[0]["class"], "k")
 
     def test_passes_over_what_is_no_row(self) -> None:
         lines = ["srun: warning", "{", '{"host":1,"device":"cpu"}', "[]", "{" + "x" * 9000,

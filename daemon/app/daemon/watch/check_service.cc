@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/daemon/watch/check_finding.h"
 #include "base/text.h"
 
 namespace culprit::app {
@@ -59,9 +60,37 @@ void CheckService::check(const peer::CheckHost& request) {
       },
       [this, done, decision = request.decision, began = env_.now(io::Clock::kMonotonic)] {
         busy_ = false;
-        if (done->ran) began_ns_ = began;
+        if (done->ran) {
+          began_ns_ = began;
+          store(done->outcome);
+        }
         answer(decision, done->outcome);
       });
+}
+
+// The jobs of this host see it: of a failed check while it stands, and no more after one that passes.
+void CheckService::store(const check::Outcome& outcome) {
+  const TimeNs now = env_.now(io::Clock::kWall);
+  auto finding = finding_of_check(outcome, now);
+  if (!finding || !options_.recorder || !options_.take || *stopping_) return;
+  (void)fit_line(*finding);
+  PieceBatch batch;
+  if (!std::exchange(open_, true)) {
+    stream_ = options_.recorder->allocate();
+    StreamInfo info;
+    info.id = stream_;
+    info.kind = OriginKind::kPlugin;
+    info.path = kCheckSource;
+    info.opened_ns = now;
+    batch.opened.push_back(std::move(info));
+  }
+  Piece& piece = batch.pieces.emplace_back();
+  piece.stream = stream_;
+  piece.offset = offset_;
+  piece.bytes = finding_line(*finding) + "\n";
+  piece.time_ns = now;
+  offset_ += piece.bytes.size();
+  options_.take(std::move(batch));
 }
 
 void CheckService::answer(const std::string& decision, const check::Outcome& outcome) {

@@ -13,6 +13,7 @@
 #include "app/check/host_check.h"
 #include "app/config/config.h"
 #include "app/daemon/intake/process_watch.h"
+#include "app/daemon/keep/recorder.h"
 #include "io/env.h"
 #include "model/peer.h"
 
@@ -23,6 +24,8 @@ struct CheckServiceOptions {
   ProcessWatch* processes = nullptr;  // borrowed
   std::function<void(peer::CheckResult)> answer;
   std::function<void(LogLevel, const std::string&)> log;
+  Recorder* recorder = nullptr;  // borrowed: new stream numbers. Null: no findings are stored
+  std::function<void(PieceBatch&&)> take = nullptr;
   std::function<HostCheck(const HostCheckOptions&)> check = check_host;  // on the worker
 };
 
@@ -45,6 +48,7 @@ class CheckService {
   struct Done;
   std::string refusal() const;
   void answer(const std::string& decision, const check::Outcome& outcome);
+  void store(const check::Outcome& outcome);
 
   io::Env& env_;
   const CheckServiceOptions options_;
@@ -53,6 +57,9 @@ class CheckService {
   TimeNs began_ns_ = kNoTime;  // monotonic: of the last check that ran
   const std::shared_ptr<std::atomic<bool>> stopping_ = std::make_shared<std::atomic<bool>>(false);
   Counters counters_;
+  // The source of findings.
+  bool open_ = false;
+  uint64_t stream_ = 0, offset_ = 0;
 };
 
 }  // namespace culprit::app

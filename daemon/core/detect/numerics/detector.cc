@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 
+#include "core/detect/numerics/align.h"
 #include "core/detect/numerics/curves.h"
 #include "core/detect/numerics/findings.h"
 #include "core/detect/numerics/judge.h"
@@ -15,6 +16,7 @@ struct Detector::Impl {
   Window window;
   Judge judge;
   Curves curves;
+  Alignment alignment;
   uint64_t unread_checks = 0;
   std::string first_unread;
   bool is_empty = true;
@@ -38,6 +40,7 @@ void Detector::add(const MetricRow& row) {
 
 void Detector::add(const LoopEvent& event) {
   if (event.name == "restart" || event.name == "resume") impl_->judge.announce_restart();
+  if (impl_->alignment.add(event)) return void(impl_->is_empty = false);
   const auto check = check_of(event);
   if (!check) return;
   impl_->is_empty = false;
@@ -65,8 +68,10 @@ NumericFindings Detector::findings() {
   }
   std::stable_sort(out.faults.begin(), out.faults.end(),
                    [](const NumericFault& a, const NumericFault& b) { return a.step < b.step; });
+  for (Finding& finding : impl_->alignment.findings()) out.findings.push_back(std::move(finding));
   out.curves = curves.result(window);
   out.problems = window.problems();
+  for (std::string& problem : impl_->alignment.problems()) out.problems.push_back(std::move(problem));
   if (impl_->unread_checks > 0) {
     out.problems.push_back(fmt::format("{} events of checks could not be used; the first: {}",
                                        impl_->unread_checks, impl_->first_unread));

@@ -25,7 +25,7 @@ struct Layout {
 
 struct NumericFindings {
   std::vector<NumericFault> faults;   // by step
-  std::vector<Finding> findings;      // detector "numerics", one for each fault
+  std::vector<Finding> findings;      // detector "numerics", one for each fault or wrong device
   std::vector<std::string> problems;  // input that could not be used, one sentence each
   NumericCurves curves;               // for display
 };

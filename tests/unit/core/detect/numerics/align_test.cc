@@ -1,0 +1,75 @@
+// Rows of culprit.align: who computes other bits than its peers.
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include "core/detect/numerics/align.h"
+#include "core/detect/numerics/detector.h"
+
+using namespace culprit;
+using namespace culprit::numerics;
+
+namespace {
+
+struct AlignedRow {
+  const char* host;
+  const char* digest;
+  const char* kind = "k";
+  bool stable = true;
+};
+struct AlignedCase {
+  const char* name;
+  std::vector<AlignedRow> rows;
+  std::vector<std::string> wrong;  // hosts
+};
+std::ostream& operator<<(std::ostream& out, const AlignedCase& one) { return out << one.name; }
+
+const AlignedCase kAlignedCases[] = {
+    {"one of three", {{"n1", "a"}, {"n2", "a"}, {"n3", "b"}}, {"n3"}},
+    {"one of two", {{"n1", "a"}, {"n2", "b"}}, {}},
+    {"all differ", {{"n1", "a"}, {"n2", "b"}, {"n3", "c"}}, {}},
+    {"two and two", {{"n1", "a"}, {"n2", "a"}, {"n3", "b"}, {"n4", "b"}}, {}},
+    {"classes apart", {{"n1", "a"}, {"n2", "a"}, {"n3", "b", "x"}, {"n4", "c", "x"}}, {}},
+    {"no answer has no vote", {{"n1", "a"}, {"n2", "a"}, {"n3", ""}, {"n4", "b"}}, {"n4"}},
+    {"one that disagrees with itself", {{"n1", "a", "k", false}}, {"n1"}},
+    {"the last row of a device counts", {{"n1", "b"}, {"n1", "a"}, {"n2", "a"}, {"n3", "a"}}, {}},
+};
+
+LoopEvent align_event(const char* host, const std::vector<EventField>& fields) {
+  LoopEvent event;
+  event.host = host;
+  event.name = "align";
+  event.fields = fields;
+  return event;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(alignment)
+
+BOOST_DATA_TEST_CASE(names_devices_that_differ_from_a_majority, boost::unit_test::data::make(kAlignedCases)) {
+  Detector detector;
+  for (const AlignedRow& row : sample.rows) {
+    const std::string digest = *row.digest ? fmt::format("\"{}\"", row.digest) : "null";
+    const std::string kind = fmt::format("\"{}\"", row.kind);
+    const std::vector<EventField> fields = {
+        {"at", "\"cuda:3\""}, {"class", kind}, {"digest", digest}, {"stable", row.stable ? "true" : "false"}};
+    detector.add(align_event(row.host, fields));
+  }
+  std::vector<std::string> wrong;
+  for (const Finding& f : detector.findings().findings) {
+    wrong.push_back(*f.subjects.at(0).host);
+    BOOST_TEST(*f.subjects[0].device == 3u);
+  }
+  BOOST_TEST(wrong == sample.wrong, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(rows_that_lack_a_part_are_counted) {
+  Detector detector;
+  detector.add(align_event("n1", {{"at", "7"}, {"class", "\"k\""}}));
+  detector.add(align_event("", {{"at", "\"cpu\""}, {"class", "\"k\""}}));
+  detector.add(align_event("n1", {{"at", "\"a\\\"b\""}, {"class", "\"k\""}}));
+  BOOST_TEST(detector.findings().findings.empty());
+  BOOST_TEST(detector.findings().problems.at(0).starts_with("3 rows"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
