@@ -123,7 +123,7 @@ int plan(const PlanVerb& o) {
 
 void add_checkpoint_plan(Command& checkpoint, Run& run) {
   auto o = std::make_shared<PlanVerb>();
-  Command* verb = checkpoint.add_subcommand("plan", "Which host should store the copy of which");
+  Command* verb = checkpoint.add_subcommand("plan", "The host that should store each host's copy");
   verb->footer(kPlanExamples);
   verb->add_option("FILE", o->job, "job.toml with hosts, ranks_per_host and [parallel]")->required();
   verb->add_option("--bytes", o->bytes, "Bytes that one host writes of a checkpoint")->type_name("SIZE");

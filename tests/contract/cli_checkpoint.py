@@ -288,9 +288,40 @@ def second_judge(folder: Path) -> None:
 
 @promise("checkpoint help has examples and the exit status")
 def help_text(_: Path) -> None:
-    for verb in ("list", "verify"):
+    for verb in ("list", "verify", "plan", "restore"):
         said = run("checkpoint", verb, "--help").stdout.decode()
         need("Examples:" in said and "Exit status:" in said, said)
+
+
+def job_file(folder: Path, hosts: int, tp: int, pp: int, dp: int) -> Path:
+    path = folder / "job.toml"
+    names = ", ".join(f'"node-{i}"' for i in range(hosts))
+    path.write_text(f"[job]\nhosts = [{names}]\nranks_per_host = 8\n"
+                    f"[parallel]\ntp = {tp}\npp = {pp}\ndp = {dp}\n", encoding="utf-8")
+    return path
+
+
+@promise("checkpoint plan: 0 where all copies are outside the groups, 1 where one is not, 2 without a plan")
+def copy_plan(folder: Path) -> None:
+    done = run("checkpoint", "plan", job_file(folder, 16, 8, 4, 4), "--bytes", "64MiB", "--format", "json")
+    need(done.returncode == 0, text_of(done))
+    plan = json.loads(done.stdout)
+    rows = {row["host"]: row for row in plan["hosts"]}
+    need(len(rows) == 16 and plan["sharing"] == 0 and plan["seconds"] == 1, str(plan)[:300])
+    for i in range(16):
+        to = int(rows[f"node-{i}"]["to"].split(":")[0].split("-")[1])
+        need(i % 4 != to % 4 and i // 4 != to // 4, f"node-{i} and node-{to} share a group")
+    need(run("checkpoint", "plan", job_file(folder, 4, 8, 1, 4)).returncode == 1, "all share one group")
+    need(run("checkpoint", "plan", job_file(folder, 1, 8, 1, 1)).returncode == 2, "one host has a plan")
+    need(run("checkpoint", "plan", folder / "none.toml").returncode == 2, "no file is a plan")
+
+
+@promise("checkpoint restore without a daemon is 2 and says what it needs")
+def restore_alone(folder: Path) -> None:
+    done = run("checkpoint", "restore", "--socket", folder / "none.sock", "--to", folder / "to")
+    need(done.returncode == 2 and b"copies.enabled" in done.stderr, text_of(done))
+    need(not (folder / "to").exists(), "it made a folder")
+    need(run("checkpoint", "restore", "--socket", folder / "none.sock").returncode == 2, "no --to is taken")
 
 
 @promise("checkpoint names of files are safe for a terminal, and JSON is one object")

@@ -21,8 +21,8 @@ struct Copyable {
   std::vector<std::pair<std::string, std::string>> pointers;  // files that name it: relative path, text
 };
 
-// Reads headers and sizes only. `parts`: files that are missing on this host are no fault, as other hosts have
-// them.
+// Reads headers and sizes only. `parts`: files that are missing on this host are no fault, as other hosts
+// have them.
 Result<std::vector<Copyable>> find_copyable(const std::string& folder, bool parts, TimeNs now);
 
 }  // namespace culprit::app

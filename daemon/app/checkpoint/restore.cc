@@ -233,19 +233,20 @@ Result<Restored> Writer::write() {
   prefix_ = checkpoint::folder_of(manifest_.path).size();
   if (prefix_ > 0) ++prefix_;
   name_ = std::string(checkpoint::name_of(manifest_.path));
-  if (::mkdir(options_.to.c_str(), 0777) == 0 && ::geteuid() == 0 && owner_)
-    (void)!::lchown(options_.to.c_str(), *owner_, manifest_.files.front().gid);
-  to_ = Open(::open(options_.to.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const bool made = ::mkdir(options_.to.c_str(), 0777) == 0;
+  to_ = Open(::open(options_.to.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | (made ? O_NOFOLLOW : 0)));
   if (!to_.is_open()) return io::system_failure(options_.to, errno);
-  const bool is_file = manifest_.files.size() == 1 && manifest_.files.front().path == manifest_.path;
   struct stat info {};
+  if (made && ::geteuid() == 0 && owner_ && ::fstat(to_.get(), &info) == 0 && info.st_uid == 0)
+    (void)!::fchown(to_.get(), *owner_, manifest_.files.front().gid);
+  const bool is_file = manifest_.files.size() == 1 && manifest_.files.front().path == manifest_.path;
   staged_ = !is_file && !name_.empty() &&
             ::fstatat(to_.get(), name_.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
   const std::string staging = "." + name_ + ".restoring";
   if (staged_) {
-    auto made = make_folder(to_.get(), staging);
-    if (!made) return tl::unexpected(made.error());
-    base_ = std::move(*made);
+    auto folder = make_folder(to_.get(), staging);
+    if (!folder) return tl::unexpected(folder.error());
+    base_ = std::move(*folder);
     if (::fstat(base_.get(), &info) != 0 || (info.st_uid != ::geteuid() && info.st_uid != owner_))
       return fail(ErrorCode::kDenied, options_.to + "/" + staging + ": belongs to another user");
     prefix_ = manifest_.path.size() + 1;

@@ -221,7 +221,7 @@ struct Config {
     std::vector<std::string> peers;    // more addresses that users of this host may restore from
     std::string command;               // copies in place of the transfer; empty: none
     uint64_t rate = 64 << 20;          // bytes in a second
-    TimeNs every_ns = 30 * kNsPerSecond;
+    TimeNs every_ns = 10 * kNsPerSecond;
     TimeNs settle_ns = 10 * kNsPerSecond;
     std::string socket = "copies.sock";
     std::string store;  // empty: stores nothing for other hosts

@@ -360,7 +360,7 @@ const Option kOptions[] = {
     {"copies.keep", IntegerType{OF(int64_t, copies.keep), 1, 16}, false, nullptr,
      "Newest copies of each series to keep. An older one leaves when a newer one is complete."},
     {"copies.max_age", DurationType{OF(TimeNs, copies.max_age_ns), 3600 * kSecond, 366 * kDay}, false,
-     nullptr, "Copies older than this are removed."},
+     nullptr, "A copy older than this may make room for others, even the newest of its series."},
     {"copies.restore_anywhere", FlagType{OF(bool, copies.restore_anywhere)}, false, nullptr,
      "Let agents of other hosts than the owner restore its copies, for the owner or root. false: a host gets "
      "its own only."},

@@ -85,7 +85,10 @@ void CopySender::handle(const copies::Message& message) {
   if (const auto* refused = std::get_if<copies::Refused>(&message))
     return end(fail(refused->full ? ErrorCode::kLimit : ErrorCode::kDenied,
                     options_.to + ": refuses the copy: " + refused->sentence));
-  if (std::holds_alternative<copies::Welcome>(message) && state_ == State::kHello) {
+  if (const auto* welcome = std::get_if<copies::Welcome>(&message); welcome && state_ == State::kHello) {
+    if (welcome->host == options_.host)
+      return end(
+          fail(ErrorCode::kDenied, options_.to + ": is this host itself, whose loss it would not survive"));
     state_ = State::kOffered;
     return write(copies::Offer{manifest_});
   }

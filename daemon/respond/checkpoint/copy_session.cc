@@ -179,7 +179,7 @@ void CopySession::offer(const copies::Offer& offer) {
   if (owner_.store_ == nullptr) return refuse("this host stores no copies: copies.store is not set");
   if (!owner_.options_.accept.empty() && !contains(owner_.options_.accept, host_))
     return refuse("copies.accept of this host does not name it");
-  auto incoming = owner_.store_->receive(host_, offer.manifest);
+  auto incoming = owner_.store_->receive(host_, offer.manifest, owner_.env_.now(io::Clock::kWall));
   if (!incoming) {
     const bool full = incoming.error().code == ErrorCode::kLimit;
     return refuse(incoming.error().text, full);

@@ -339,7 +339,7 @@ Status CopyStore::write_file(const std::string& path, const std::string& text) {
 }
 
 Result<std::unique_ptr<IncomingCopy>> CopyStore::receive(const std::string& host,
-                                                         const copies::Manifest& manifest) {
+                                                         const copies::Manifest& manifest, TimeNs now) {
   const Key key{host, id_of(manifest)};
   if (copies_.contains(key)) return nullptr;
   const auto known = partials_.find(key);
@@ -357,7 +357,7 @@ Result<std::unique_ptr<IncomingCopy>> CopyStore::receive(const std::string& host
     if (partials_[others[i].second].series == series || others.size() - i >= kPartialsPerHost)
       remove_partial(others[i].second);
   const uint64_t total = copies::bytes_of(manifest);
-  if (Status room = make_room(key, total); !room) {
+  if (Status room = make_room(key, total, now); !room) {
     ++counters_.refused_full;
     return tl::unexpected(room.error());
   }
@@ -388,7 +388,9 @@ Result<std::unique_ptr<IncomingCopy>> CopyStore::receive(const std::string& host
   return copy;
 }
 
-bool CopyStore::is_spare(const Copy& copy) const {
+// Age alone removes nothing: a clock that steps would take every copy.
+bool CopyStore::is_spare(const Copy& copy, TimeNs now) const {
+  if (options_.max_age_ns > 0 && copy.entry.stored_ns < now - options_.max_age_ns) return true;
   return std::ranges::any_of(copies_, [&](const auto& other) {
     return other.first.first == copy.entry.host && other.second.series == copy.series &&
            other.second.entry.order > copy.entry.order;
@@ -396,13 +398,13 @@ bool CopyStore::is_spare(const Copy& copy) const {
 }
 
 // Removes what may leave only if that suffices.
-Status CopyStore::make_room(const Key& key, uint64_t total) {
+Status CopyStore::make_room(const Key& key, uint64_t total, TimeNs now) {
   uint64_t used = total, outstanding = total;
   std::vector<std::pair<uint64_t, Key>> spare;  // order, key
   uint64_t reclaimable = 0;
   for (const auto& [of, copy] : copies_) {
     used += copy.entry.bytes;
-    if (!is_spare(copy)) continue;
+    if (!is_spare(copy, now)) continue;
     spare.emplace_back(copy.entry.order, of);
     reclaimable += copy.entry.bytes;
   }
@@ -415,7 +417,7 @@ Status CopyStore::make_room(const Key& key, uint64_t total) {
     outstanding += partial.bytes - std::min(partial.bytes, partial.have);
     if (partial.active) continue;
     spare.emplace_back(0, of);
-    reclaimable += partial.have;
+    reclaimable += partial.bytes;  // stored or reserved
   }
   const auto space = files_.space(options_.folder);
   if (!space) return tl::unexpected(space.error());
@@ -435,7 +437,7 @@ Status CopyStore::make_room(const Key& key, uint64_t total) {
   std::ranges::sort(spare);
   for (const auto& [order, of] : spare) {
     if (deficit == 0) break;
-    const uint64_t bytes = stored_bytes(of);
+    const uint64_t bytes = reserved_bytes(of);
     if (copies_.contains(of))
       remove_copy(of);
     else
@@ -445,10 +447,10 @@ Status CopyStore::make_room(const Key& key, uint64_t total) {
   return {};
 }
 
-uint64_t CopyStore::stored_bytes(const Key& key) const {
+uint64_t CopyStore::reserved_bytes(const Key& key) const {
   if (const auto at = copies_.find(key); at != copies_.end()) return at->second.entry.bytes;
   const auto at = partials_.find(key);
-  return at == partials_.end() ? 0 : at->second.have;
+  return at == partials_.end() ? 0 : at->second.bytes;
 }
 
 // The manifest leaves first: a copy is never served in part.
@@ -480,14 +482,6 @@ void CopyStore::trim_series(const std::string& host, const std::string& series) 
     if (key.first == host && copy.series == series) all.emplace_back(copy.entry.order, key);
   std::ranges::sort(all, std::greater<>());
   for (size_t i = std::max<size_t>(1, options_.keep); i < all.size(); ++i) remove_copy(all[i].second);
-}
-
-void CopyStore::expire(TimeNs now) {
-  if (options_.max_age_ns == 0) return;
-  std::vector<Key> old;
-  for (const auto& [key, copy] : copies_)
-    if (copy.entry.stored_ns < now - options_.max_age_ns) old.push_back(key);
-  for (const Key& key : old) remove_copy(key);
 }
 
 std::vector<const CopyStore::Copy*> CopyStore::copies() const {

@@ -6,7 +6,8 @@
 //   STORE/HOST/ID.0, .1, … its files, by number: names from other hosts never become paths here
 //
 // ID: the first half of the SHA-256 of the offered manifest, so that an interrupted copy continues. The store
-// removes only what is not the newest copy of its series, has expired, or was never completed.
+// removes what is not the newest copy of its series, what was never completed, and old copies while room is
+// needed; nothing else.
 //
 // Blocking; one thread. The folder belongs to one process at a time and has mode 0700.
 #pragma once
@@ -32,7 +33,7 @@ struct CopyStoreOptions {
   uint64_t max_bytes = 0;
   uint64_t min_free = 0;  // bytes of the disk that stay free
   size_t keep = 1;        // newest complete copies of a series
-  TimeNs max_age_ns = 0;  // of a complete copy; 0: no limit
+  TimeNs max_age_ns = 0;  // an older copy may make room for others; 0: none may
   // Set when the process ends: long work stops with an error. May be null. Borrowed.
   const std::atomic<bool>* stop = nullptr;
 };
@@ -107,10 +108,8 @@ class CopyStore {
 
   // Starts or continues to receive. Null: the copy is complete already. kLimit: no room, in a sentence.
   // kBusy: another connection sends it.
-  Result<std::unique_ptr<IncomingCopy>> receive(const std::string& host, const copies::Manifest& manifest);
-
-  // Removes copies that are too old. Call now and then.
-  void expire(TimeNs now);
+  Result<std::unique_ptr<IncomingCopy>> receive(const std::string& host, const copies::Manifest& manifest,
+                                                TimeNs now);
   CopyStoreCounters counters() const;
 
  private:
@@ -131,13 +130,13 @@ class CopyStore {
   void load_partial(const Key& key, const std::vector<std::string>& names);
   Result<std::string> read_file(const std::string& path) const;
   Status write_file(const std::string& path, const std::string& text);
-  Status make_room(const Key& key, uint64_t total);
-  bool is_spare(const Copy& copy) const;
+  Status make_room(const Key& key, uint64_t total, TimeNs now);
+  bool is_spare(const Copy& copy, TimeNs now) const;
   void remove_copy(const Key& key);
   void remove_partial(const Key& key);
   void remove_files(const Key& key);
   void trim_series(const std::string& host, const std::string& series);
-  uint64_t stored_bytes(const Key& key) const;
+  uint64_t reserved_bytes(const Key& key) const;
   bool stops() const { return options_.stop != nullptr && *options_.stop; }
 
   io::Files& files_;

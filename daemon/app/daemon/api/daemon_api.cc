@@ -9,6 +9,7 @@
 #include "app/daemon/api/api_json.h"
 #include "app/daemon/api/device_past.h"
 #include "app/daemon/api/recovery_api.h"
+#include "app/daemon/watch/copy_service.h"
 #include "app/jobs/judgement.h"
 #include "base/time.h"
 #include "model/json_writer.h"

@@ -25,7 +25,6 @@
 #include "app/daemon/self/self_watch.h"
 #include "app/daemon/uplink/uplink.h"
 #include "app/daemon/watch/capture_service.h"
-#include "app/daemon/watch/copy_service.h"
 #include "app/daemon/watch/plugin_service.h"
 #include "app/daemon/watch/ras_service.h"
 #include "io/env.h"
@@ -33,6 +32,8 @@
 #include "serve/metrics.h"
 
 namespace culprit::app {
+
+class CopyService;
 
 // Parts of the daemon. A reload may replace them, so they are looked up at each use.
 struct AgentParts {

@@ -2,6 +2,7 @@
 #include "app/daemon/api/daemon_api.h"
 #include "app/daemon/api/job_metrics.h"
 #include "app/daemon/api/recovery_metrics.h"
+#include "app/daemon/watch/copy_service.h"
 
 namespace culprit::app {
 namespace {

@@ -8,7 +8,6 @@ namespace culprit::app {
 namespace {
 
 constexpr TimeNs kBeatNs = kNsPerSecond;
-constexpr TimeNs kExpireNs = 60 * kNsPerSecond;
 // A refusal is shown for so long after its last occurrence.
 constexpr TimeNs kTroubleNs = 600 * kNsPerSecond;
 
@@ -77,10 +76,6 @@ void CopyIn::beat() {
   }
   if (!status) report(status.error().text);
   if (trouble_ns_ != kNoTime && now - trouble_ns_ > kTroubleNs) trouble_.clear();
-  if (store_ && (expired_ns_ == kNoTime || now - expired_ns_ > kExpireNs)) {
-    expired_ns_ = now;
-    store_->expire(env_.now(io::Clock::kWall));
-  }
   parts_.state->change([&](CopyCounters& counters) {
     if (store_) counters.store = store_->counters();
     if (server_) counters.server = server_->counters();

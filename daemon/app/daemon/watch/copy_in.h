@@ -27,7 +27,6 @@ class CopyIn {
   std::unique_ptr<respond::checkpoint::CopyStore> store_;
   std::unique_ptr<respond::checkpoint::CopyServer> server_;
   std::unique_ptr<io::Timer> timer_;
-  TimeNs expired_ns_ = kNoTime;  // monotonic: of the last look for old copies
   TimeNs trouble_ns_ = kNoTime;
   std::string trouble_;
 };

@@ -1,6 +1,6 @@
 // A thread of low priority with a loop of its own: for work that moves many bytes, or that a hung mount may
-// block, beside the daemon's loop. Threads and I/O that it starts have its low priority too, where the system
-// lets the daemon lower it.
+// block, apart from the daemon's loop. Threads and I/O that it starts are of low priority too, where the
+// system lets the daemon lower it.
 //
 // Thread: the creator's. Never waits for a hung thread longer than two seconds.
 #pragma once
