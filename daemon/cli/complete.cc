@@ -27,6 +27,7 @@ constexpr Argument kArguments[] = {
     {"diff", "1", Wanted::kJob},
     {"diff", "2", Wanted::kJob},
     {"clear", "1", Wanted::kHost},
+    {"advise", "1", Wanted::kJob},
     {"evidence cat", "--job", Wanted::kJob},
     {"evidence ls", "--job", Wanted::kJob},
     {"evidence cat", "--host", Wanted::kHost},

@@ -56,6 +56,7 @@ void add_verbs(Command& app, Run& run) {
   add_alert(app, run);
   add_maintenance(app, run);
   add_recover(app, run);
+  add_advise(app, run);
   add_standby(app, run);
   app.begin_verbs("Verbs for rules, plugins and what is normal");
   add_rules(app, run);

@@ -46,6 +46,7 @@ void add_watch(Command& app, Run& run);
 void add_hosts(Command& app, Run& run);
 void add_confirm(Command& app, Run& run);
 void add_clear(Command& app, Run& run);
+void add_advise(Command& app, Run& run);
 void add_alert(Command& app, Run& run);
 void add_maintenance(Command& app, Run& run);
 void add_recover(Command& app, Run& run);

@@ -95,6 +95,7 @@ struct Engine::Impl {
   std::vector<Problem> problems;
   RuleRuns rule_runs;
   detect::ProgressWatch progress;
+  detect::SaveWatch saves;
   detect::RunEnd outcome;          // of the last report
   std::optional<JobScope> extent;  // of the report under construction
   comm::CommTrace comm;
@@ -147,6 +148,7 @@ struct Engine::Impl {
   void ingest(detect::PhaseSeen& input, TimeNs now) {
     announced.add(input.rank, input.name, input.begins, now);
     progress.phase(input, now);
+    saves.phase(input, iteration().value_or(-1), now);
   }
   void ingest(CommInput& input, TimeNs now) {
     comm.add_records(input.host, input.records);
@@ -195,6 +197,7 @@ struct Engine::Impl {
   }
   void ingest(EventInput& input, TimeNs now) {
     loop_ranks.add(input.event);
+    saves.event(input.event, now);
     options.live ? order.add(input.event, now, input.remote) : numbers.add(input.event);
   }
   void ingest(NonLogRead& input, TimeNs) {
@@ -736,6 +739,7 @@ std::span<const fuse::Pass<Engine::Impl>> Engine::Impl::passes() {
 
 Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
   impl_->log.settle();
+  impl_->saves.lines(impl_->log, impl_->iteration().value_or(-1));
   const detect::View view = detect::make_view(impl_->log);
   fuse::Draft draft{view, now, unheard};
   for (const fuse::Pass<Impl>& pass : Impl::passes()) {
@@ -743,6 +747,7 @@ Report Engine::report(TimeNs now, const detect::Unheard& unheard) {
     if (impl_->options.passes) impl_->options.passes->after(pass.name, pass.reads, pass.writes, draft);
   }
   conclude(draft.report);
+  std::ranges::move(impl_->saves.sentences(), std::back_inserter(draft.report.notes));
   return std::move(draft.report);
 }
 
@@ -754,6 +759,8 @@ bool Engine::ended_well() const { return impl_->outcome.ended_well; }
 std::vector<comm::StepsWanted> Engine::drain_requests() { return std::exchange(impl_->wanted, {}); }
 
 std::optional<int64_t> Engine::iteration() const { return impl_->iteration(); }
+
+const detect::SaveWatch& Engine::saves() const { return impl_->saves; }
 
 std::optional<std::string> Engine::device_name(uint32_t rank) const {
   return impl_->loop_ranks.device_of(rank);

@@ -15,6 +15,7 @@
 #include "core/detect/comm/step_summary.h"
 #include "core/detect/logs/analysis.h"
 #include "core/detect/logs/rank_exits.h"
+#include "core/detect/logs/save_watch.h"
 #include "core/detect/logs/stall.h"
 #include "core/detect/logs/unheard.h"
 #include "core/detect/ras/ras_states.h"
@@ -149,6 +150,9 @@ class Engine {
   bool ended_well() const;
   // The highest iteration of the last report or of later heartbeats.
   std::optional<int64_t> iteration() const;
+
+  // Finished checkpoints, and what the loop did with advice.
+  const detect::SaveWatch& saves() const;
 
   // The UUID or serial number of the rank's device, if its loop reported one.
   std::optional<std::string> device_name(uint32_t rank) const;

@@ -80,6 +80,9 @@ class FrameSource {
   // The collector requests a check of this host; the answer goes to Forwarder::send(). Default: no answer.
   virtual void check_host(const peer::CheckHost&) {}
 
+  // The collector advises a job on this host. Default: nothing.
+  virtual void advise(const peer::Advise&) {}
+
   // The collector has frames of this epoch beyond the end of our log: our disk lost synced frames. The log
   // is not sent until it has a new epoch (and reopened() was called).
   virtual void fell_behind(peer::Log log, uint64_t committed) = 0;

@@ -205,6 +205,10 @@ bool Session::handle(const peer::Message& message) {
     owner_.source_.check_host(*check);
     return true;
   }
+  if (const auto* advise = std::get_if<peer::Advise>(&message)) {
+    owner_.source_.advise(*advise);
+    return true;
+  }
   return std::holds_alternative<peer::Unknown>(message);
 }
 

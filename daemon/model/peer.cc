@@ -218,14 +218,30 @@ void fields(Io& io, M& m) {
 }
 
 template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, Advise>
+void fields(Io& io, M& m) {
+  io.text(m.job, kJobBytes, "the job's name is too long");
+  io.text(m.decision, kJobBytes, "the decision's name is too long");
+  io.number(m.uid);
+  io.number(m.advice.id);
+  io.number(m.advice.kind);
+  io.number(m.advice.argument);
+  io.number(m.advice.effective_step);
+  io.number(m.advice.lasts_ms);
+  io.number(m.advice.reason);
+  io.require(static_cast<uint32_t>(m.advice.reason) < kAdviceReasons, "there is no such reason");
+  io.require(check_advice(m.advice).has_value(), "the advice is none");
+}
+
+template <class Io, class M>
 requires std::is_same_v<std::remove_const_t<M>, Unknown>
 void fields(Io&, M&) {}
 
 // The type on the wire is the index in Message: existing entries stay, new ones are appended.
 constexpr const char* kNames[] = {
-    "unknown message", "hello",         "welcome",   "frame",      "skipped",     "ack",
-    "status",          "wanted",        "ping",      "pong",       "refused",     "bye",
-    "steps wanted",    "stacks wanted", "end tasks", "check host", "check result"};
+    "unknown message", "hello",         "welcome",   "frame",      "skipped",      "ack",
+    "status",          "wanted",        "ping",      "pong",       "refused",      "bye",
+    "steps wanted",    "stacks wanted", "end tasks", "check host", "check result", "advise"};
 static_assert(std::size(kNames) == std::variant_size_v<Message>);
 
 template <size_t I = 1>

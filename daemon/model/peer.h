@@ -21,6 +21,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "model/advice.h"
 
 namespace culprit::peer {
 
@@ -178,6 +179,17 @@ struct CheckResult {
   bool operator==(const CheckResult&) const = default;
 };
 
+// From the collector: advice for the job's processes on the host (docs/formats.md, "Advice"). An agent
+// without this message, or one that does not allow it, skips it.
+struct Advise {
+  std::string job;
+  std::string decision;     // "d-0001", or who asks, for the agent's log
+  uint32_t uid = kAnyUser;  // only for processes of this user
+  Advice advice;
+  static constexpr uint32_t kAnyUser = UINT32_MAX;
+  bool operator==(const Advise&) const = default;
+};
+
 // From a peer that sent nothing else for a while; the other peer answers with a Pong.
 struct Ping {
   uint64_t stamp = 0;
@@ -219,8 +231,9 @@ struct Unknown {
   bool operator==(const Unknown&) const = default;
 };
 
-using Message = std::variant<Unknown, Hello, Welcome, Frame, Skipped, Ack, Status, Wanted, Ping, Pong,
-                             Refused, Bye, StepsWanted, StacksWanted, EndTasks, CheckHost, CheckResult>;
+using Message =
+    std::variant<Unknown, Hello, Welcome, Frame, Skipped, Ack, Status, Wanted, Ping, Pong, Refused, Bye,
+                 StepsWanted, StacksWanted, EndTasks, CheckHost, CheckResult, Advise>;
 const char* name_of(const Message& message);
 
 constexpr size_t kHeaderBytes = 8;

@@ -127,6 +127,15 @@ Result<Row> read_row(std::string_view text) {
 
 std::span<const std::string_view> word_list(OrderKind) { return kOrderKinds; }
 std::span<const std::string_view> word_list(ActionState) { return kActionStates; }
+std::span<const std::string_view> word_list(AdviceKind) {
+  static constexpr std::string_view kWords[] = {"none", "rollback",   "skip_batches", "lower_lr",
+                                                "clip", "check_rank", "save_now",     "stop"};
+  return kWords;
+}
+std::span<const std::string_view> word_list(AdviceOutcome) {
+  static constexpr std::string_view kWords[] = {"taken", "refused", "achieved", "not_applied"};
+  return kWords;
+}
 
 std::string_view word_of(OrderKind kind) { return kOrderKinds[static_cast<size_t>(kind)]; }
 std::string_view word_of(ActionState state) { return kActionStates[static_cast<size_t>(state)]; }

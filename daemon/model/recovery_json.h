@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "model/advice.h"
 #include "model/json_writer.h"
 #include "model/recovery_ledger.h"
 
@@ -15,6 +16,8 @@ namespace culprit {
 // All words, in the order of the enum (model/json_members.h).
 std::span<const std::string_view> word_list(OrderKind);
 std::span<const std::string_view> word_list(ActionState);
+std::span<const std::string_view> word_list(AdviceKind);
+std::span<const std::string_view> word_list(AdviceOutcome);
 std::string_view word_of(OrderKind kind);     // "isolate", "return", "end-tasks", "run-again", "verify"
 std::string_view word_of(ActionState state);  // "reserved", "done", "failed", "ambiguous", …
 

@@ -34,6 +34,7 @@ constexpr size_t kNameBytes = 4096;            // limit of a job, host or path, 
 constexpr size_t kRuleTextBytes = 2000;        // of each text of a rule
 constexpr int64_t kSilenceSeconds = 2 * 3600;  // unless the body says another time
 constexpr int64_t kSilenceSecondsMax = 30 * 24 * 3600;
+constexpr uint64_t kAdviceMsMax = 24 * 3600 * 1000;
 
 std::optional<std::string> parameter(const Request& request, const std::string& name) {
   const auto at = request.query.find(name);
@@ -414,6 +415,37 @@ Change capturing(ApiSource& source) {
   };
 }
 
+// {"advice", "value", "step", "lasts_ms"}; a token that only reads advises no job.
+Result<AdviceRequest> advice_of(const Request& request) {
+  AdviceRequest out;
+  out.job = request.names.at("job");
+  if (request.role < Role::kOperate) {
+    if (!request.uid) return fail(ErrorCode::kDenied, "this needs a token that operates");
+    out.only_uid = request.uid;
+  }
+  const auto body = parse_json(request.body);
+  if (!body.is_object()) return fail(ErrorCode::kInvalid, "the body: no JSON object");
+  const auto kind = body.find("advice"), value = body.find("value"), step = body.find("step"),
+             lasts = body.find("lasts_ms");
+  const auto known = kind != body.end() && kind->is_string()
+                         ? advice_kind(kind->get_ref<const std::string&>())
+                         : std::nullopt;
+  if (!known) return fail(ErrorCode::kInvalid, "the body: 'advice' is no kind of advice");
+  out.advice.kind = *known;
+  if (value != body.end() && !value->is_number())
+    return fail(ErrorCode::kInvalid, "the body: 'value' is no number");
+  if (value != body.end()) out.advice.argument = value->get<double>();
+  if (step != body.end() && !step->is_number_unsigned())
+    return fail(ErrorCode::kInvalid, "the body: 'step' is no step");
+  if (step != body.end())
+    out.advice.effective_step =
+        static_cast<int64_t>(std::min<uint64_t>(step->get<uint64_t>(), kAdviceStepMax + uint64_t{1}));
+  if (lasts != body.end() && (!lasts->is_number_unsigned() || lasts->get<uint64_t>() > kAdviceMsMax))
+    return fail(ErrorCode::kInvalid, "the body: 'lasts_ms' is no time of at most a day");
+  if (lasts != body.end()) out.advice.lasts_ms = lasts->get<uint32_t>();
+  return out;
+}
+
 Change ending_maintenance(ApiSource& source) {
   return [&source](const Request& request, const Actor& by, ApiSource::Answer answer) {
     const std::string& text = request.names.at("id");
@@ -549,6 +581,21 @@ void Api::add_recovery(std::vector<Route>& routes) {
   ordering("/v1/recovery/{id}/check", What::kCheck);
 }
 
+// Users may advise their own jobs, so that the role decides less than who asks.
+Route Api::advice_route() {
+  return {"POST", "/v1/jobs/{job}/advice",
+          [this](const Request& request, const Reply& reply) {
+            if (const Status sound = only(request, {}); !sound)
+              return reply.send(error_response(sound.error()));
+            if (!advice_) return reply.send(error_response(404, "this daemon advises no jobs"));
+            const auto by = actor(request);
+            const auto asked = advice_of(request);
+            if (!by || !asked) return reply.send(error_response(by ? asked.error() : by.error()));
+            advice_->advise(*asked, *by, json_answer(reply, 202));
+          },
+          Role::kRead};
+}
+
 std::vector<Route> Api::routes() {
   ApiSource& s = source_;
   using R = const Request&;
@@ -587,6 +634,7 @@ std::vector<Route> Api::routes() {
     s.add_maintenance(r.body, by, std::move(answer));
   }));
   out.push_back(changing("/v1/maintenance/{id}/end", {}, ending_maintenance(s)));
+  out.push_back(advice_route());
   add_recovery(out);
   return out;
 }

@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "io/env.h"
+#include "model/advice.h"
 #include "model/piece.h"
 #include "serve/events.h"
 #include "serve/http_server.h"
@@ -233,12 +234,31 @@ class RecoverySource {
   virtual void order(const RecoveryOrder& order, const Actor& by, Answer answer) = 0;
 };
 
+// A person's advice to a job.
+struct AdviceRequest {
+  std::string job;
+  std::optional<uint32_t> only_uid;  // a user who may advise only the own processes
+  Advice advice;                     // without an id
+};
+
+class AdviceSource {
+ public:
+  using Answer = ApiSource::Answer;
+  virtual ~AdviceSource() = default;
+  // POST /v1/jobs/JOB/advice: "job", "id", "advice", "step", "lasts_ms", "agents" (that got it), "hosts" (of
+  // the job, as far as known), "users_here". kNotFound: no such job, or not the user's; kDenied: act.advise
+  // is off.
+  virtual void advise(const AdviceRequest& request, const Actor& by, Answer answer) = 0;
+};
+
 class Api {
  public:
   // `host`: this daemon's host, for the source attribute of CloudEvents.
   Api(io::Env& env, ApiSource& source, std::string_view host = "localhost");
   // Borrowed. Without it the daemon has no controller, and these routes answer 404.
   void set_recovery(RecoverySource* recovery) { recovery_ = recovery; }
+  // Borrowed. Without it jobs get no advice, and the route answers 404.
+  void set_advice(AdviceSource* advice) { advice_ = advice; }
   // Routes for HttpServer::start. They borrow the Api, which must outlive the server.
   std::vector<Route> routes();
   // Hub of /v1/events. Each diagnosis and finding has the members of the report, plus "job".
@@ -247,9 +267,11 @@ class Api {
  private:
   void serve_events(const Request& request, const Reply& reply);
   void add_recovery(std::vector<Route>& routes);
+  Route advice_route();
 
   ApiSource& source_;
   RecoverySource* recovery_ = nullptr;
+  AdviceSource* advice_ = nullptr;
   EventHub events_;
 };
 

@@ -5,8 +5,9 @@
   torchrun --nproc_per_node 4 examples/pytorch/train.py --steps 200   as any launcher does it
 
 What attaches Culprit is marked with "culprit:", what watches the numbers with "numbers:", what acts on them
-with "guard:"; the rest is any training loop. --slow-rank, --kill-rank and --hang-rank make one rank go wrong,
---inject has it compute wrong numbers, to see what an operator gets to see."""
+with "guard:", what takes the daemon's advice with "advice:"; the rest is any training loop. --slow-rank,
+--kill-rank and --hang-rank make one rank go wrong, --inject has it compute wrong numbers, to see what an
+operator gets to see."""
 import argparse
 import os
 import signal
@@ -15,8 +16,9 @@ import subprocess
 import sys
 import sysconfig
 import time
+from functools import partial
 from pathlib import Path
-from typing import IO, Dict, Tuple
+from typing import IO, Callable, Dict, Tuple
 
 import torch
 import torch.distributed as dist
@@ -116,6 +118,22 @@ def save(model: nn.Module, rank: int, path: str) -> None:
         dist.barrier()
 
 
+def take(advice: culprit.Advice, step: int, save_now: Callable[[], None],
+         optimizer: torch.optim.Optimizer) -> bool:
+    """Does what all ranks agreed on, and says so; whether the job ends."""
+    if advice.kind not in ("save_now", "stop", "lower_lr"):
+        culprit.advised(advice, "refused", step, why="this loop does not do that")
+        return False
+    culprit.advised(advice, "taken", step)
+    if advice.kind == "lower_lr":
+        for group in optimizer.param_groups:
+            group["lr"] *= advice.argument
+    else:
+        save_now()
+    culprit.advised(advice, "achieved", step)
+    return advice.kind == "stop"
+
+
 def train(options: argparse.Namespace) -> None:
     culprit.trace_distributed()  # culprit: 2
     culprit.watch_stacks()       # culprit: 3
@@ -165,6 +183,11 @@ def train(options: argparse.Namespace) -> None:
               f"loss: {loss.item():.3f} | time: {ms:.1f} ms", flush=True)
         if options.save_every and (step + 1) % options.save_every == 0:
             save(model.module, rank, options.checkpoint)
+        if options.advice and step % options.advice == 0:  # advice: 1
+            advice = culprit.torch.agree(culprit.advice(step), step)
+            save_now = partial(save, model.module, rank, options.checkpoint)
+            if advice is not None and take(advice, step, save_now, optimizer):
+                break
     dist.barrier()
     if rank == 0:
         print(f"done: {options.steps} steps on {ranks} ranks", flush=True)
@@ -230,7 +253,8 @@ def main() -> int:
     for name, default in (("ranks", 4), ("steps", 200), ("layers", 2), ("width", 64), ("heads", 4),
                           ("length", 32),
                           ("batch", 4), ("save-every", 0), ("slow-ms", 50), ("fault-step", 20),
-                          ("monitor", 4), ("audit", 50), ("inject-rank", 2), ("inject-step", 20),
+                          ("monitor", 4), ("audit", 50), ("advice", 0), ("inject-rank", 2),
+                          ("inject-step", 20),
                           ("inject-bit", 25)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--inject", choices=sorted(culprit.inject.KINDS), metavar="KIND",

@@ -216,8 +216,8 @@ std::vector<std::string> without_effect(const Config& config) {
   const auto& act = config.act;
   if (act.mode != ActMode::kObserve && act.scheduler == Scheduler::kNone)
     out.emplace_back("act.mode: has no effect without act.scheduler");
-  if (act.mode != ActMode::kObserve && !act.isolate && !act.restart)
-    out.emplace_back("act.mode: has no effect while act.isolate and act.restart are off");
+  if (act.mode != ActMode::kObserve && !act.isolate && !act.restart && !act.advise)
+    out.emplace_back("act.mode: has no effect while act.isolate, act.restart and act.advise are off");
   if (act.spares > 0 && (act.scheduler != Scheduler::kSlurm || !act.restart))
     out.emplace_back("act.spares: has an effect with act.scheduler slurm and act.restart alone");
   const bool launches = act.scheduler == Scheduler::kExec || act.scheduler == Scheduler::kWebhook;

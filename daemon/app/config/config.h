@@ -196,6 +196,7 @@ struct Config {
       TimeNs within_ns = 60 * kNsPerSecond;
     } launcher;
     bool end_tasks = false;   // of this host, at the collector's request
+    bool advise = false;      // the collector and agents give advice to jobs
     int64_t confidence = 85;  // per cent, to isolate
     struct Breaker {
       TimeNs window_ns = 600 * kNsPerSecond;

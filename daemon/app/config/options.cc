@@ -301,6 +301,10 @@ const Option kOptions[] = {
     {"act.end_tasks", FlagType{OF(bool, act.end_tasks)}, true, nullptr,
      "Let the collector end the processes of a job on this host, so that the job runs again elsewhere. Roles "
      "agent and both. Needs culprit-end-tasks.socket."},
+    {"act.advise", FlagType{OF(bool, act.advise)}, true, nullptr,
+     "Advice to jobs, which their loops may take. On a collector the controller gives it, by act.mode; on a "
+     "host the daemon writes it for the job's processes, at the collector's or a person's word. Roles agent, "
+     "both and collector."},
     {"check.enabled", FlagType{OF(bool, check.enabled)}, true, nullptr,
      "Let the collector have this host checked while no job runs on it. Roles agent and both."},
     {"check.commands",

@@ -336,6 +336,9 @@ Status Daemon::start_alerts() {
     if (collector_) collector_->ask(hosts, request);
     if (ends_ && std::find(hosts.begin(), hosts.end(), config_.host.name) != hosts.end()) ends_->end(request);
   };
+  recovery.advise = [this](const std::vector<std::string>& hosts, const peer::Advise& request) {
+    advice_api_->give(request, hosts);
+  };
   recovery.questions = [this](std::span<const alert::Fault> open, std::span<const EndedQuestion> ended) {
     alerts_->on_questions(open, [&](const std::string& decision) {
       const auto at = std::ranges::find(ended, decision, &EndedQuestion::decision);
@@ -421,6 +424,9 @@ Status Daemon::start_uplink(std::shared_ptr<rules::Ruleset> rules) {
   };
   options.check_host = [this](const peer::CheckHost& request) {
     if (checks_) checks_->check(request);
+  };
+  options.advise = [this](const peer::Advise& request) {
+    if (advice_) advice_->advise(request);
   };
   auto started = Uplink::start(env_, std::move(options));
   if (!started) return tl::unexpected(started.error());
@@ -561,6 +567,10 @@ void Daemon::start_capture() {
   ending.known_as = [this](const std::string& job) { return job_names_.known_as(job); };
   ending.log = [this](LogLevel level, const std::string& what) { say(level, what); };
   ends_ = std::make_unique<EndService>(env_, std::move(ending));
+  advice_ = std::make_unique<AdviceService>(
+      env_, AdviceServiceOptions{&config_, processes_.get(),
+                                 [this](const std::string& job) { return job_names_.known_as(job); },
+                                 [this](LogLevel level, const std::string& what) { say(level, what); }});
   CheckServiceOptions checking;
   checking.config = &config_;
   checking.processes = processes_.get();
@@ -661,6 +671,9 @@ void Daemon::make_api() {
   else
     source_ = std::make_unique<DaemonApi>(env_, std::move(parts));
   api_ = std::make_unique<serve::Api>(env_, *source_, config_.host.name);
+  advice_api_ = std::make_unique<AdviceApi>(
+      env_, AdviceApi::Parts{&config_, engine_.get(), collector_.get(), [this] { return advice_.get(); }});
+  api_->set_advice(advice_api_.get());
   if (recovery_) {
     recovery_api_ = std::make_unique<RecoveryApi>(env_, *recovery_, *recorder_);
     api_->set_recovery(recovery_api_.get());

@@ -15,6 +15,7 @@
 
 #include "app/config/config.h"
 #include "app/daemon/alerts/alert_service.h"
+#include "app/daemon/api/advice_api.h"
 #include "app/daemon/api/daemon_api.h"
 #include "app/daemon/api/http_service.h"
 #include "app/daemon/api/recovery_api.h"
@@ -35,6 +36,7 @@
 #include "app/daemon/self/quarantine.h"
 #include "app/daemon/self/self_watch.h"
 #include "app/daemon/uplink/uplink.h"
+#include "app/daemon/watch/advice_service.h"
 #include "app/daemon/watch/capture_service.h"
 #include "app/daemon/watch/check_service.h"
 #include "app/daemon/watch/copy_service.h"
@@ -154,12 +156,14 @@ class Daemon {
   std::unique_ptr<RasService> ras_;          // null: the role observes no host
   std::unique_ptr<CaptureService> capture_;  // null: the role observes no host
   std::unique_ptr<EndService> ends_;         // null: the role observes no host
+  std::unique_ptr<AdviceService> advice_;    // null: the role observes no host
   std::unique_ptr<CheckService> checks_;     // null: the role observes no host
   std::unique_ptr<CopyService> copies_;      // null: copies of checkpoints are off
   std::unique_ptr<DaemonApi> source_;
   std::unique_ptr<RecoveryApi> recovery_api_;                 // set with recovery_
   std::optional<RecoveryTrouble> stopped_recovery_;           // why a configured controller did not start
   std::unique_ptr<StoppedRecoveryApi> stopped_recovery_api_;  // set with it
+  std::unique_ptr<AdviceApi> advice_api_;
   std::unique_ptr<serve::Api> api_;
   std::unique_ptr<HttpService> http_;
   std::unique_ptr<io::Worker> reloader_;

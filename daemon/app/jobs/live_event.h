@@ -16,6 +16,7 @@
 #include "app/jobs/job_attempts.h"
 #include "app/jobs/normal_pools.h"
 #include "base/time.h"
+#include "core/detect/logs/save_watch.h"
 #include "model/finding.h"
 #include "model/peer.h"
 #include "model/report.h"
@@ -52,7 +53,9 @@ struct LiveJobSummary {
   uint64_t lines = 0, bytes = 0;
   TimeNs first_ns = kNoTime, last_ns = kNoTime;  // times at which the first and last bytes were read
   std::optional<int64_t> iteration;
-  std::optional<std::string> verdict;   // title of the verdict
+  std::optional<detect::SaveWatch::Saved> saved;  // its newest checkpoint that the job reported as written
+  std::vector<AdviceSummary> advice;              // what its loop did with advice, by id
+  std::optional<std::string> verdict;             // title of the verdict
   bool has_engine = true;               // false: the data is evidence only, and the other fields are unknown
   std::optional<std::string> note;      // why the job has no engine, or lost its engine
   std::optional<JobAttempts> attempts;  // of a job that runs again

@@ -363,6 +363,8 @@ LiveJobSummary LiveJob::summary() const {
   out.sources = sources_.size();
   out.lines = engine_->read().log().lines();
   out.iteration = engine_->read().iteration();
+  out.saved = engine_->read().saves().saved();
+  for (const auto& [id, advice] : engine_->read().saves().advice()) out.advice.push_back(advice);
   out.verdict = announced_verdict(events_.announcer());
   return out;
 }

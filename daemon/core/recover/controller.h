@@ -25,6 +25,7 @@
 #include "core/recover/guard.h"
 #include "core/recover/job_state.h"
 #include "core/recover/policy.h"
+#include "model/advice.h"
 #include "model/recovery.h"
 #include "model/recovery_ledger.h"
 #include "model/report.h"
@@ -42,6 +43,8 @@ struct ControllerOptions {
   // simulation of 12,500 hosts).
   uint32_t storm_hosts = 1000;
   Origins origins;
+  bool advise = false;                    // jobs get advice, by the mode
+  TimeNs advice_ns = 600 * kNsPerSecond;  // chosen: it is not taken later
 };
 
 // ---- inputs. Times are arguments: `now` of step() is the time of all its inputs.
@@ -150,12 +153,23 @@ struct Undo {
 struct Restored {
   std::vector<ReadBack> read;
 };
+// Ranks of the job reported what became of advice, ours or a person's.
+struct AdviceSeen {
+  ScheduledJob job;
+  uint64_t id = 0;
+  AdviceKind kind = AdviceKind::kSaveNow;
+  AdviceOutcome outcome = AdviceOutcome::kTaken;
+  uint32_t ranks = 0;
+  int64_t step = -1;  // -1: unknown
+  std::string why;    // of a refusal
+};
 // Time alone.
 struct Tick {};
 
-using Input = std::variant<ControllerOptions, ClusterSeen, AttemptStarted, JobMeans, VerdictSeen,
-                           SuspectsSeen, ProgressSeen, AttemptEnded, JobChanged, HostSeen, HostChecked,
-                           ActionResult, Approval, BreakerReset, Undo, Restored, Tick, HostRepaired>;
+using Input =
+    std::variant<ControllerOptions, ClusterSeen, AttemptStarted, JobMeans, VerdictSeen, SuspectsSeen,
+                 ProgressSeen, AttemptEnded, JobChanged, HostSeen, HostChecked, ActionResult, Approval,
+                 BreakerReset, Undo, Restored, Tick, HostRepaired, AdviceSeen>;
 
 // ---- orders
 
@@ -174,6 +188,7 @@ struct Question {
   std::string text;                 // one sentence: what would be done, and why
   std::vector<ActionOrder> orders;  // what an approval permits; `op` is filled in
   TimeNs expires_ns = kNoTime;
+  bool advises = false;  // about advice: `text` says what, and there are no orders
 };
 enum class NoteKind : uint8_t {
   kDecided,  // what was decided, and why
@@ -193,7 +208,15 @@ struct Note {
   std::string text;      // one sentence without a full stop
   std::optional<ActionOrder> order;
 };
-using Order = std::variant<ActionOrder, CheckOrder, Question, Note>;
+// Advice to the loop of a job, by the agents of its hosts. It changes nothing by itself, so it has no row in
+// the ledger; what the loop did comes back as AdviceSeen.
+struct AdviceOrder {
+  std::string decision;  // "advice-1764489600000"
+  ScheduledJob job;
+  Advice advice;
+  std::string why;  // one sentence without a full stop
+};
+using Order = std::variant<ActionOrder, CheckOrder, Question, Note, AdviceOrder>;
 
 // The state of one job, for pages, `GET /v1/jobs/J/decision` and the command line.
 struct JobView {

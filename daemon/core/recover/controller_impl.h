@@ -17,6 +17,23 @@ namespace culprit::recover {
 // AttemptRecord::cause of an attempt whose hosts the scheduler took.
 constexpr std::string_view kPreempted = "preempted";
 
+// Advice that the job got from us.
+struct GivenAdvice {
+  uint64_t id = 0;
+  AdviceKind kind = AdviceKind::kSaveNow;
+  TimeNs until_ns = kNoTime;
+  bool taken = false;
+};
+
+// Advice that waits for an approval.
+struct AskedAdvice {
+  std::string job;  // key
+  uint32_t attempt = 0;
+  Advice advice;
+  std::string why;
+  TimeNs until_ns = kNoTime;
+};
+
 // What the controller knows of one job.
 struct ControlledJob {
   std::string key;
@@ -67,7 +84,13 @@ struct ControlledJob {
   TimeNs pending_since_ns = kNoTime;  // kRestart
 
   std::deque<std::string> why;  // explain()
+
+  std::optional<GivenAdvice> advice;
+  std::set<std::string> advised;  // kind and root, of this attempt
 };
+
+// The leading case is a host that is slow, and that leaves the job after a checkpoint.
+bool is_slow_host(const ControlledJob& j);
 
 struct ControlledHost {
   bool out = false;
@@ -170,9 +193,26 @@ struct HostSteps : JobSteps {
   void order_return(const std::string& host, const std::string& decision, const std::string& by);
 };
 
-// Inputs about jobs, results and persons (controller_inputs.cc), and the restart (controller_restore.cc).
-struct Controller::Impl : HostSteps {
+// Advice to jobs (controller_advice.cc).
+struct AdviceSteps : HostSteps {
   using HostSteps::HostSteps;
+
+  std::map<std::string, AskedAdvice> asked;  // by decision
+  uint64_t advice_id = 0;                    // of the latest
+
+  void advise(ControlledJob& j);
+  void answer_advice(const std::string& decision, bool approved, const std::string& by);
+  // Whether it completes a checkpoint that this advice asked for.
+  bool note_outcome(const AdviceSeen& in);
+  void end_late_advice();
+
+ private:
+  void give_advice(ControlledJob& j, const AskedAdvice& what);
+};
+
+// Inputs about jobs, results and persons (controller_inputs.cc), and the restart (controller_restore.cc).
+struct Controller::Impl : AdviceSteps {
+  using AdviceSteps::AdviceSteps;
   using HostSteps::take;
 
   std::map<std::string, std::string> key_by_id;  // scheduler and id: the newest job with it
@@ -193,6 +233,7 @@ struct Controller::Impl : HostSteps {
   void take(const BreakerReset& in);
   void take(const Restored& in);
   void take(const Tick&) {}
+  void take(const AdviceSeen& in);
   void fire_limits();
 
  private:

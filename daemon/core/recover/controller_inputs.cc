@@ -94,6 +94,8 @@ void JobSteps::begin_attempt(ControlledJob& j, const std::vector<std::string>& o
   j.lead.reset();
   j.lead_is_restored = false;
   j.treatment = {};
+  j.advice.reset();
+  j.advised.clear();
 }
 
 void Controller::Impl::take(const ControllerOptions& in) {
@@ -191,7 +193,10 @@ void Controller::Impl::take(const VerdictSeen& in) {
   if (j->attempt.detected_ns == kNoTime || is_new) j->attempt.detected_ns = now;
   j->alive = in.alive;
   if (in.alive && j->declined_root == j->lead->root) return;  // a person declined it for this attempt
-  if (in.alive) return apply(*j, JobEvidence::kVerdictAlive);
+  if (in.alive) {
+    apply(*j, JobEvidence::kVerdictAlive);
+    return advise(*j);
+  }
   const Machine machine = j->treatment.machine;
   const bool at_once = machine == Machine::kIsolate || machine == Machine::kDevice || in.settled;
   apply(*j, at_once ? JobEvidence::kVerdictEnded : JobEvidence::kFailed);
@@ -240,10 +245,7 @@ void Controller::Impl::take(const ProgressSeen& in) {
     j->stalled = false;
     if (j->state != JobState::kRun) apply(*j, JobEvidence::kProgress);
   }
-  const Machine machine = j->treatment.machine;
-  const bool is_slow = j->lead && j->lead->fault == FaultClass::kSlowHost &&
-                       (machine == Machine::kIsolateLater || machine == Machine::kExclude);
-  if (in.saved && is_slow && j->state == JobState::kRun && pays_to_restart(*j)) {
+  if (in.saved && is_slow_host(*j) && j->state == JobState::kRun && pays_to_restart(*j)) {
     j->at_save = true;
     apply(*j, JobEvidence::kVerdictAlive);
   }
@@ -330,6 +332,7 @@ void Controller::Impl::settle_job(ControlledJob& j, const ActionRecord& record, 
 
 void Controller::Impl::take(const Approval& in) {
   if (returns.contains(in.decision)) return answer_return(in.decision, in.approved, in.by);
+  if (asked.contains(in.decision)) return answer_advice(in.decision, in.approved, in.by);
   for (auto& [key, j] : jobs) {
     if (j.decision != in.decision || j.asks_until_ns == kNoTime) continue;
     j.asks_until_ns = kNoTime;
@@ -339,6 +342,12 @@ void Controller::Impl::take(const Approval& in) {
   }
   note(NoteKind::kRecord, nullptr,
        fmt::format("{} waits for no answer: unknown, answered or expired", in.decision));
+}
+
+void Controller::Impl::take(const AdviceSeen& in) {
+  if (!note_outcome(in)) return;
+  const ControlledJob* j = find(in.job);
+  take(ProgressSeen{in.job, j->latest.value_or(std::max<int64_t>(in.step, 0)), true});
 }
 
 void Controller::Impl::take(const BreakerReset& in) {
@@ -375,6 +384,7 @@ void Controller::Impl::fire_limits() {
   for (const auto& [decision, pending] : returns)
     if (now >= pending.until_ns) expired.push_back(decision);
   for (const std::string& decision : expired) answer_return(decision, false, "the clock");
+  end_late_advice();
 }
 
 }  // namespace culprit::recover

@@ -32,12 +32,6 @@ bool isolates_machine(const ControlledJob& j) {
   }
 }
 
-bool is_slow_host(const ControlledJob& j) {
-  const Machine machine = j.treatment.machine;
-  return j.lead && j.lead->fault == FaultClass::kSlowHost &&
-         (machine == Machine::kIsolateLater || machine == Machine::kExclude);
-}
-
 // Hosts that this decision leaves out, in doubt or not.
 std::set<std::string> hosts_of_decision(const ControlledJob& j) {
   std::set<std::string> out(j.treatment.restart.hosts.begin(), j.treatment.restart.hosts.end());
@@ -86,6 +80,12 @@ bool ends_attempt(JobState state, JobEvidence e, bool alive) {
 }
 
 }  // namespace
+
+bool is_slow_host(const ControlledJob& j) {
+  const Machine machine = j.treatment.machine;
+  return j.lead && j.lead->fault == FaultClass::kSlowHost &&
+         (machine == Machine::kIsolateLater || machine == Machine::kExclude);
+}
 
 void JobSteps::note(NoteKind kind, const ControlledJob* j, std::string text,
                     std::optional<ActionOrder> order) {

@@ -18,9 +18,9 @@ namespace culprit::recover {
 
 // In the order of Input.
 constexpr std::array<std::string_view, std::variant_size_v<Input>> kKindWords = {
-    "options", "cluster",      "attempt-started", "means",  "verdict",  "suspects", "progress", "ended",
-    "changed", "host",         "host-checked",    "result", "approval", "reset",    "undo",     "restored",
-    "tick",    "host-repaired"};
+    "options", "cluster",       "attempt-started", "means",  "verdict",  "suspects", "progress", "ended",
+    "changed", "host",          "host-checked",    "result", "approval", "reset",    "undo",     "restored",
+    "tick",    "host-repaired", "advice-seen"};
 
 template <class In>
 constexpr size_t kind_of() {
@@ -176,6 +176,8 @@ void input_members(Io& io, In& in) {
   io.member("storm_hosts", in.storm_hosts);
   if constexpr (std::is_same_v<Io, JsonMembersIn>) in.origins.kernel_files.clear();
   io.member("kernel_files", in.origins.kernel_files);
+  io.member("advise", in.advise);
+  io.member("advice_ns", in.advice_ns);
 }
 
 // ---- inputs
@@ -365,6 +367,16 @@ void input_members(Io& io, In& in) {
 }
 template <class Io, Is<Tick> In>
 void input_members(Io&, In&) {}
+template <class Io, Is<AdviceSeen> In>
+void input_members(Io& io, In& in) {
+  job_of(io, in);
+  io.member("id", in.id);
+  io.word("advice", in.kind);
+  io.word("outcome", in.outcome);
+  io.member("ranks", in.ranks);
+  io.member("step", in.step);
+  io.member("why", in.why);
+}
 template <class Io, Is<HostRepaired> In>
 void input_members(Io& io, In& in) {
   io.member("host", in.host);

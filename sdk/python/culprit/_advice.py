@@ -148,8 +148,8 @@ class AdviceReader:
             pass  # none: the daemon may write one later, or another
 
     def _open(self, path: str) -> None:
-        """Only a whole file of the daemon's user in the daemon's own folder: no other user could have made it,
-        and none but its owner could cut it short."""
+        """Only a whole file of the daemon's user in the daemon's own folder: no other user could have made
+        it, and none but its owner could cut it short."""
         daemon = {0, os.stat(self._rings).st_uid}
         folder = os.stat(os.path.dirname(path), follow_symlinks=False)
         if not stat.S_ISDIR(folder.st_mode) or folder.st_uid not in daemon or folder.st_mode & 0o022:

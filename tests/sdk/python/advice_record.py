@@ -8,9 +8,9 @@ from typing import Any
 from culprit import _advice
 
 
-def packed(kind: str = "save_now", *, sequence: int = 2, number: int = 1, argument: float = 0.0, step: int = 0,
-           made_ns: Any = None, lasts_ms: int = 60_000, reason: int = 0, magic: bytes = b"CPAD",
-           version: int = 1, code: Any = None, checksum: Any = None) -> bytes:
+def packed(kind: str = "save_now", *, sequence: int = 2, number: int = 1, argument: float = 0.0,
+           step: int = 0, made_ns: Any = None, lasts_ms: int = 60_000, reason: int = 0,
+           magic: bytes = b"CPAD", version: int = 1, code: Any = None, checksum: Any = None) -> bytes:
     made = time.clock_gettime_ns(time.CLOCK_BOOTTIME) if made_ns is None else made_ns
     body = struct.pack("<4sHHQdqQII", magic, version, _advice.KINDS.index(kind) if code is None else code,
                        number, argument, step, made, lasts_ms, reason)

@@ -35,7 +35,8 @@ const std::vector<Message>& samples() {
       StacksWanted{"llama", 3, true, true},
       EndTasks{"llama", "d-0001", 2000},
       CheckHost{"d-0002", 30000},
-      CheckResult{"d-0002", CheckAnswer::kFailed, "memory: 3 of 4096 pages differ"}};
+      CheckResult{"d-0002", CheckAnswer::kFailed, "memory: 3 of 4096 pages differ"},
+      Advise{"llama", "d-0003", 1000, {7, AdviceKind::kRollback, 120, 9, 60000, AdviceReason::kNumbers}}};
   return all;
 }
 

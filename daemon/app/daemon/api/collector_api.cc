@@ -155,6 +155,8 @@ void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const Co
       .value(as_double(f.wants_untaken));
   m.counter("culprit_collector_end_tasks_total", "Times that a host was asked to end a job's processes.")
       .value(as_double(f.ends.times));
+  m.counter("culprit_collector_advice_total", "Times that a host was asked to advise a job.")
+      .value(as_double(f.advice.times));
   m.counter("culprit_collector_checks_total", "Times that a host was asked to check itself.")
       .value(as_double(f.checks.times));
   m.counter("culprit_collector_stacks_wanted_total", "Times that a host was asked for stacks of a job.")

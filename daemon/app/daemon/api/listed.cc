@@ -25,6 +25,14 @@ json live_json(const LiveJobSummary& job) {
               {"iteration", job.iteration ? json(*job.iteration) : json(nullptr)},
               {"headline", job.headline.empty() ? json(nullptr) : json(job.headline)},
               {"note", text_or_none(job.note)}};
+  if (job.saved) out["saved_ns"] = time_or_null(job.saved->at_ns);
+  for (const AdviceSummary& one : job.advice)
+    out["advice"].push_back({{"id", one.id},
+                             {"advice", one.kind},
+                             {"taken", one.taken},
+                             {"achieved", one.achieved},
+                             {"refused", one.refused},
+                             {"not_applied", one.not_applied}});
   if (job.attempts) {
     out["attempt"] = job.attempts->attempt;
     out["attempts"] = job.attempts->of;

@@ -143,7 +143,7 @@ void write_questions(JsonWriter& w, const RecoveryService& service) {
     w.object([&] {
       w.field("decision", q.decision);
       w.text_or_null("job", view ? view->job.id : "");
-      w.field("does", deeds_of(q.orders));
+      w.field("does", deeds_of(q));
       w.field("text", q.text);
       w.time("asked_ns", one.second.asked_ns);
       w.time("expires_ns", q.expires_ns);

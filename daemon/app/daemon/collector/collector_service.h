@@ -92,8 +92,8 @@ class CollectorService : private collect::FrameSink {
     uint64_t commits = 0, failed_commits = 0, engine_holds = 0;
     struct Asked {
       uint64_t times = 0, unsent = 0;
-    } steps, stacks, ends, checks;  // requests for records of steps, for stacks, to end tasks, and for
-                                    // checks
+    } steps, stacks, ends, checks, advice;  // requests for records of steps, for stacks, to end tasks, and
+                                            // for checks; advice to jobs
     uint64_t wants = 0, wants_untaken = 0;  // requests for evidence; requests not sent at once
     size_t waiting = 0, engine_bytes = 0;
     bool restoring = false;

@@ -25,6 +25,7 @@ recover::ControllerOptions controller_options(const Config::Act& act) {
   guard.probation_ns = act.probation_ns;
   out.policy.isolate_confidence = static_cast<double>(act.confidence) / 100;
   out.bounds.question_ns = act.question_ns;
+  out.advise = act.advise;
   return out;
 }
 

@@ -37,6 +37,10 @@ std::string deeds_of(const std::vector<ActionOrder>& orders) {
   return out.empty() ? "do nothing to the job" : out;
 }
 
+std::string deeds_of(const recover::Question& question) {
+  return question.advises ? question.text : deeds_of(question.orders);
+}
+
 std::string_view question_end(alert::End end) {
   return end == alert::End::kApproved     ? "approved"
          : end == alert::End::kDeclined   ? "declined"
@@ -52,7 +56,7 @@ std::vector<EndedQuestion> OpenQuestions::settle(const std::function<bool(const 
       ++at;
       continue;
     }
-    EndedQuestion ended{at->first, deeds_of(at->second.question.orders), alert::End::kMoot, "", now};
+    EndedQuestion ended{at->first, deeds_of(at->second.question), alert::End::kMoot, "", now};
     if (const auto answer = answers_.find(at->first); answer != answers_.end()) {
       ended.end = answer->second.approved ? alert::End::kApproved : alert::End::kDeclined;
       ended.by = answer->second.by;
@@ -85,7 +89,7 @@ alert::Fault alert_of(const recover::Question& question, const RunVerdict* of_ru
   out.answer_by_ns = question.expires_ns;
   out.source = "recover:" + question.decision;
   out.action = isolates ? "isolate" : "restart";
-  const std::string deeds = shorten(to_terminal(deeds_of(question.orders)), kTextBytes);
+  const std::string deeds = shorten(to_terminal(deeds_of(question)), kTextBytes);
   out.headline = fmt::format("{} asks to {}", question.decision, deeds);
   if (!out.title.empty()) out.headline += fmt::format(" ({})", to_terminal(out.title));
   out.title = fmt::format("{} asks to {}", question.decision, deeds);

@@ -58,6 +58,8 @@ class OpenQuestions {
 std::string_view question_end(alert::End end);  // "approved", "declined", "unanswered", "moot"
 // "end job 4711, isolate n2, run job 4711 again without n2".
 std::string deeds_of(const std::vector<ActionOrder>& orders);
+// Of a question about advice its own text: "advise save_now to job 4711: …".
+std::string deeds_of(const recover::Question& question);
 // `of_run`: the verdict behind it; null: none. `job`: culprit's id of the job; empty: the question is about a
 // host.
 alert::Fault alert_of(const recover::Question& question, const RunVerdict* of_run, const std::string& job);

@@ -251,6 +251,10 @@ void RecoveryService::run() {
     } else if (auto* question = std::get_if<recover::Question>(&order)) {
       note({recover::NoteKind::kDecided, question->job, question->decision, "asks: " + question->text, {}});
       questions_.ask(std::move(*question), wall());
+    } else if (const auto* advice = std::get_if<recover::AdviceOrder>(&order)) {
+      if (options_.advise)
+        options_.advise(jobs_.hosts_of(advice->job.id), {verdicts_.name_of(advice->job.id), advice->decision,
+                                                         peer::Advise::kAnyUser, advice->advice});
     } else {
       note(std::get<recover::Note>(order));
     }
@@ -547,30 +551,32 @@ void RecoveryService::read_progress() {
   reading_ = true;
   read_ns_ = wall();
   struct Progress {
-    std::string id, user;
-    int64_t iteration = 0;
+    LiveJobSummary summary;
+    std::string user;
   };
   const auto all = std::make_shared<std::vector<Progress>>();
   options_.engine->query(
       [all](LiveJobs& live, TimeNs) {
         for (const LiveJobSummary& job : live.jobs())
           if (job.state == JobState::kRunning && job.iteration)
-            all->push_back({job.id, live.user_of_job(job.id), *job.iteration});
+            all->push_back({job, live.user_of_job(job.id)});
       },
       [this, all] {
         reading_ = false;
         if (stopped_ || cannot_write() || !may_act()) return;
         for (const Progress& one : *all) {
-          const std::string id = jobs_.resolve(verdicts_.id_of(one.id));
+          const std::string id = jobs_.resolve(verdicts_.id_of(one.summary.id));
           const auto known = jobs_.known(id);
           if (!known || !jobs_.is_alive(id)) continue;
           const auto owner = jobs_.owner_of(id);
           const bool own =
               owner == respond::SeenJob::Owner::kUser
                   ? one.user.empty() || one.user == fmt::format("user {}", jobs_.user_of(id).value_or(0))
-                  : owner == respond::SeenJob::Owner::kNamed || verdicts_.name_of(id) == one.id;
-          if (own) give(recover::ProgressSeen{*known, one.iteration, false});
+                  : owner == respond::SeenJob::Owner::kNamed || verdicts_.name_of(id) == one.summary.id;
+          if (!own) continue;
+          for (recover::Input& input : reports_.read(*known, one.summary, wall())) give(std::move(input));
         }
+        reports_.forget_others();
         run();
       });
 }

@@ -23,6 +23,7 @@
 #include "app/daemon/engine/engine_worker.h"
 #include "app/daemon/recover/host_checks.h"
 #include "app/daemon/recover/input_log.h"
+#include "app/daemon/recover/job_reports.h"
 #include "app/daemon/recover/job_verdicts.h"
 #include "app/daemon/recover/open_questions.h"
 #include "app/daemon/recover/recovery_trouble.h"
@@ -44,6 +45,8 @@ struct RecoveryServiceOptions {
   std::function<void(LogLevel, const std::string&)> log;
   // Ends a job's processes on these hosts.
   std::function<void(const std::vector<std::string>& hosts, const peer::EndTasks&)> end_tasks;
+  // Gives advice to the processes of a job on these hosts.
+  std::function<void(const std::vector<std::string>& hosts, const peer::Advise&)> advise = {};
   // Has a host checked by its agent; false: it is not connected. Answers come to checked().
   std::function<bool(const std::string& host, const peer::CheckHost&)> check_host = {};
   std::function<SchedulerParts()> scheduler = {};  // empty: as `config` says
@@ -174,6 +177,7 @@ class RecoveryService {
   recover::CostBook cost_;
   RecoveryCounts counts_;
   JobVerdicts verdicts_;
+  JobReports reports_;
   std::map<std::string, TimeNs> starting_;      // jobs that we start: kNoTime, or when that ended
   std::map<std::string, std::string> started_;  // op of our last order to run a job again
   std::optional<recover::BreakerReset> last_reset_;

@@ -314,6 +314,11 @@ void Uplink::check_host(const peer::CheckHost& request) {
   if (options_.check_host) options_.check_host(request);
 }
 
+void Uplink::advise(const peer::Advise& request) {
+  CULPRIT_CHECK(owner_.here());
+  if (options_.advise) options_.advise(request);
+}
+
 void Uplink::send(const peer::CheckResult& result) {
   CULPRIT_CHECK(owner_.here());
   if (forwarder_) forwarder_->send(result);

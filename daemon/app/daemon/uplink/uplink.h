@@ -45,6 +45,7 @@ struct UplinkOptions {
   std::function<void(const peer::StacksWanted& wanted)> stacks_wanted = {};
   std::function<void(const peer::EndTasks& request)> end_tasks = {};
   std::function<void(const peer::CheckHost& request)> check_host = {};
+  std::function<void(const peer::Advise& request)> advise = {};
 };
 
 // For status, metrics and health.
@@ -93,6 +94,7 @@ class Uplink final : public Pipeline, public forward::FrameSource {
   void stacks_wanted(const peer::StacksWanted& wanted) override;
   void end_tasks(const peer::EndTasks& request) override;
   void check_host(const peer::CheckHost& request) override;
+  void advise(const peer::Advise& request) override;
   void send(const peer::CheckResult& result);  // dropped without a connection
 
  private:

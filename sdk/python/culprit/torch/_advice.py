@@ -1,9 +1,9 @@
 """Advice that all ranks take at the same step, or none.
 
 A rank may not see what the others see: its agent is away, or writes a moment later. So the ranks agree: first
-on whether any has advice, with MAX; if one has, on the largest id, and then those who have it give its content
-to the others. Never one rank alone: it may be the sick one. If two ranks have other content of one id, all
-refuse."""
+on whether any has advice, with MAX; if one has, on the largest id, and then those who have it give its
+content to the others. Never one rank alone: it may be the sick one. If two ranks have other content of one id,
+all refuse."""
 import struct
 from typing import Any, List, Optional
 
@@ -19,8 +19,8 @@ _NONE = -(1 << 40)  # of a rank without this advice; every value is above it, an
 
 
 def agree(advice: Optional[Advice], step: int, *, group: Any = None) -> Optional[Advice]:
-    """The advice that all ranks of the group have now; None: none. Call it on all ranks at the same step, with
-    what culprit.advice(step) gave here:
+    """The advice that all ranks of the group have now; None: none. Call it on all ranks at the same step,
+    with what culprit.advice(step) gave here:
 
         advice = culprit.torch.agree(culprit.advice(step), step) if step % 10 == 0 else None
 

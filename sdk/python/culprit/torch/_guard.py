@@ -41,8 +41,8 @@ _HASH_BITS = 24  # so many are exact in a float32
 class Verdict(NamedTuple):
     """`action`: "take", "retaken", "skip" or "ask". `reason`: what was wrong, or empty. `loss` and `norm` are
     those of the result that counts: after "retaken" of the second. `since`: of "skip" and "ask" the first
-    such step of the last 128; a checkpoint from before it holds nothing of what went wrong. `advice`: what all
-    ranks agreed on at this step, once; the loop does it, and says so by culprit.advised()."""
+    such step of the last 128; a checkpoint from before it holds nothing of what went wrong. `advice`: what
+    all ranks agreed on at this step, once; the loop does it, and says so by culprit.advised()."""
     action: str
     reason: str
     loss: Any

@@ -427,7 +427,7 @@ BOOST_AUTO_TEST_CASE(what_has_no_effect_yet_is_reported_and_is_no_error) {
       {"role = \"collector\"\n[[log]]\npath = \"/a/*.log\"\n", "log: has no effect with role collector"},
       {"[act]\nmode = \"act\"\n", "act.mode: has no effect without act.scheduler"},
       {"[act]\nmode = \"ask\"\nscheduler = \"slurm\"\n",
-       "act.mode: has no effect while act.isolate and act.restart"},
+       "act.mode: has no effect while act.isolate, act.restart and act.advise are off"},
       {"[act]\nscheduler = \"exec\"\nisolate = true\nlauncher.command = [\"/bin/true\"]\n"
        "launcher.orders = [\"run_again\"]\n",
        "act.isolate: has no effect while act.launcher.orders has no isolate"},

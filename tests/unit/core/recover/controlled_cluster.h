@@ -101,6 +101,9 @@ struct OrderText {
     for (const ActionOrder& o : q.orders) line += " [" + (*this)(o) + "]";
     return line;
   }
+  std::string operator()(const AdviceOrder& a) const {
+    return fmt::format("advise {} {}", to_string(a.advice.kind), a.job.id);
+  }
   std::string operator()(const Note& n) const { return fmt::format("{}: {}", to_string(n.kind), n.text); }
 };
 

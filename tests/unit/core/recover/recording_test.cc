@@ -68,24 +68,26 @@ std::vector<Input> one_of_each_kind() {
   ended.job = kRecordedJob;
   ended.end = JobEnd::kNodeFailed;
   ended.failed_hosts = {"n1"};
-  return {options,
-          ClusterSeen{12},
-          started,
-          means,
-          verdict,
-          SuspectsSeen{kRecordedJob, {"n1"}, true, "no progress"},
-          ProgressSeen{kRecordedJob, 77, true},
-          ended,
-          JobChanged{kRecordedJob, ForeignKind::kHeld, "ann"},
-          host,
-          HostChecked{"n1", CheckAnswer::kNoAnswer, "busy"},
-          result,
-          Approval{"d-0001", true, "ann"},
-          BreakerReset{"ann", kStart},
-          Undo{"00112233445566aa", "ann"},
-          restored,
-          Tick{},
-          HostRepaired{"n1", "ann"}};
+  return {
+      options,
+      ClusterSeen{12},
+      started,
+      means,
+      verdict,
+      SuspectsSeen{kRecordedJob, {"n1"}, true, "no progress"},
+      ProgressSeen{kRecordedJob, 77, true},
+      ended,
+      JobChanged{kRecordedJob, ForeignKind::kHeld, "ann"},
+      host,
+      HostChecked{"n1", CheckAnswer::kNoAnswer, "busy"},
+      result,
+      Approval{"d-0001", true, "ann"},
+      BreakerReset{"ann", kStart},
+      Undo{"00112233445566aa", "ann"},
+      restored,
+      Tick{},
+      HostRepaired{"n1", "ann"},
+      AdviceSeen{kRecordedJob, 7, AdviceKind::kRollback, AdviceOutcome::kRefused, 4, 120, "no checkpoint"}};
 }
 
 Replayed replayed(const std::vector<std::string>& lines,
