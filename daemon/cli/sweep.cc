@@ -131,8 +131,13 @@ Result<sweeping::End> be_member(const SweepVerbOptions& o, const SweepPlace& at,
 int run_other(const SweepVerbOptions& o, const SweepPlace& at) {
   const auto end = be_member(o, at, finder_of(at));
   if (end) return kDone;
-  const std::string where =
-      at.master ? fmt::format("{}:{}", at.master->address, at.master->port) : fmt::format("{}", at.meet);
+  std::string where;
+  if (at.master) {
+    where = fmt::format("{}:{}", at.master->address, at.master->port);
+  } else {
+    const auto meeting = sweeping::read_meeting(at.meet);
+    where = meeting ? at.meet : meeting.error().text + "; do all hosts share this folder?";
+  }
   return sweep_error(
       fmt::format("rank {} on {}: {} ({})", at.place.rank, at.place.host, end.error().text, where));
 }

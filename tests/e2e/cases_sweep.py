@@ -1,6 +1,6 @@
 """`culprit sweep` on a real Slurm of 8 nodes: the host at fault is named and no other, a missing one is
-unknown, and what is found is in the report. Nodes share this machine's loopback, so faults are of the processes
-(sweep_faults.c)."""
+unknown, and what is found is in the report. Nodes share this machine's loopback, so faults are of the
+processes (sweep_faults.c)."""
 import json
 import os
 import subprocess

@@ -15,7 +15,7 @@ constexpr uint32_t kSharedFrom = 4;
 constexpr uint32_t kBadLeast = 3;         // links of a host, where it has so many
 constexpr uint32_t kWrongLinksLeast = 2;  // wrong bytes have no innocent cause
 // Of a host or link that noise alone makes look slow in a whole sweep; estimated from the other pairs.
-constexpr double kChance = 0.003;
+constexpr double kChance = 0.001;
 
 constexpr double kSteady = 0.75;  // of a slow host's links
 
