@@ -2,10 +2,11 @@
 and no other user of the host can give, forge or read it."""
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, List
+from typing import Any, Dict, List
 
 from case import Context, case
 from daemon import JOB, Daemon, need, wait_until
@@ -14,7 +15,7 @@ from training import RANKS, Training, need_torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "sdk/python"))
 from culprit import _advice  # noqa: E402
 
-NOBODY, OTHER = 65534, 33
+OWNER, OTHER = 12345, 33
 
 
 def advise(daemon: Daemon, *words: str, uid: int = 0) -> "subprocess.CompletedProcess[str]":
@@ -29,9 +30,13 @@ def advise(daemon: Daemon, *words: str, uid: int = 0) -> "subprocess.CompletedPr
                           timeout=60, preexec_fn=become)
 
 
-def row_of(daemon: Daemon, kind: str) -> Any:
-    jobs = [one for one in daemon.items("/v1/jobs") if one["id"] == JOB]
-    return next((one for one in (jobs[0].get("advice") or [] if jobs else []) if one["advice"] == kind), None)
+def row_of(daemon: Daemon, kind: str) -> Dict[str, int]:
+    """How many ranks reported each outcome, as the report of the job says it."""
+    answer = daemon.get(f"/v1/jobs/{JOB}/report")
+    said = answer.json().get("notes", []) if answer.status == 200 else []
+    one = next((note for note in said if note.startswith(f"advice {kind} (")), "")
+    found = re.findall(r"(taken|achieved|refused|not applied) by (\d+) ranks?", one)
+    return {word: int(count) for word, count in found}
 
 
 def as_user(uid: int, work: Any) -> bool:
@@ -68,7 +73,7 @@ def all_ranks_take_advice_at_one_step(context: Context) -> str:
     training.reaches(3)
     given = advise(daemon, "save_now")
     need(given.returncode == 0, f"culprit advise: {given.stdout}")
-    wait_until(lambda: (row_of(daemon, "save_now") or {}).get("achieved", 0) == RANKS, 60,
+    wait_until(lambda: row_of(daemon, "save_now").get("achieved", 0) == RANKS, 60,
                "all ranks have saved")
     need((context.folder / "saved.pt").exists(), "there is no checkpoint")
     steps = {(one["outcome"], one["step"]) for one in events(daemon) if one["advice"] == "save_now"}
@@ -77,14 +82,12 @@ def all_ranks_take_advice_at_one_step(context: Context) -> str:
 
     refused = advise(daemon, "clip", "--value", "0.5")
     need(refused.returncode == 0, refused.stdout)
-    wait_until(lambda: (row_of(daemon, "clip") or {}).get("refused", 0) == RANKS, 60,
+    wait_until(lambda: row_of(daemon, "clip").get("refused", 0) == RANKS, 60,
                "all refuse what they cannot do")
     late = advise(daemon, "lower_lr", "--value", "0.5", "--step", "90000000", "--expires", "1s")
     need(late.returncode == 0, late.stdout)
-    wait_until(lambda: (row_of(daemon, "lower_lr") or {}).get("not_applied", 0) == RANKS, 60,
+    wait_until(lambda: row_of(daemon, "lower_lr").get("not applied", 0) == RANKS, 60,
                "late advice is recorded as not applied")
-    wait_until(lambda: "taken by 4 ranks at step" in " ".join(
-        daemon.get(f"/v1/jobs/{JOB}/report").json().get("notes", [])), 60, "the report has it")
     ends = advise(daemon, "stop")
     need(ends.returncode == 0 and training.finishes(60) == 0, f"the job did not stop well: {ends.stdout}")
     return f"taken by {RANKS} ranks at step {taken.pop()}"
@@ -129,7 +132,7 @@ def a_slow_host_is_saved_for_before_the_job_leaves_it(context: Context) -> str:
     training.reaches(3)
     wait_until(lambda: any("save_now is advised" in one for one in notes(daemon)), 240,
                f"save_now is advised: {notes(daemon)[:6]}")
-    wait_until(lambda: (row_of(daemon, "save_now") or {}).get("achieved", 0) == RANKS, 60,
+    wait_until(lambda: row_of(daemon, "save_now").get("achieved", 0) == RANKS, 60,
                "all ranks have saved")
     steps = {one["step"] for one in events(daemon) if one["outcome"] == "taken"}
     need(len(steps) == 1, f"the ranks took it at steps {sorted(steps)}")
@@ -162,8 +165,8 @@ def no_other_user_gives_forges_or_reads_advice(context: Context) -> str:
 
     def become() -> None:
         os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
+        os.setgid(OWNER)
+        os.setuid(OWNER)
     env = {**os.environ, "CULPRIT_TRACE_SOCKET": str(daemon.trace), "CULPRIT_RINGS": rings,
            "CULPRIT_JOB": JOB, "RANK": "0"}
     job = subprocess.Popen(["/usr/bin/python3", "-c", script], env=env, preexec_fn=become)
@@ -171,14 +174,14 @@ def no_other_user_gives_forges_or_reads_advice(context: Context) -> str:
     wait_until(lambda: any(one["id"] == JOB for one in daemon.items("/v1/jobs")), 60, "the job is seen")
     by_other = advise(daemon, "stop", uid=OTHER)
     need(by_other.returncode != 0, f"another user advised the job: {by_other.stdout}")
-    wait_until(lambda: advise(daemon, "save_now", uid=NOBODY).returncode == 0, 30,
+    wait_until(lambda: advise(daemon, "save_now", uid=OWNER).returncode == 0, 30,
                "its own user may advise it")
-    wait_until(lambda: (row_of(daemon, "save_now") or {}).get("taken", 0) >= 1, 30, "the job takes it")
-    record = os.path.join(rings, "advice", _advice.name_of(NOBODY, JOB))
-    need(as_user(NOBODY, lambda: open(record, "rb").read()), "the job's user cannot read its advice")
+    wait_until(lambda: row_of(daemon, "save_now").get("taken", 0) >= 1, 30, "the job takes it")
+    record = os.path.join(rings, "advice", _advice.name_of(OWNER, JOB))
+    need(as_user(OWNER, lambda: open(record, "rb").read()), "the job's user cannot read its advice")
     need(not as_user(OTHER, lambda: open(record, "rb").read()), "another user reads it")
     need(not as_user(OTHER, lambda: open(record, "r+b").close()), "another user writes it")
-    need(not as_user(NOBODY, lambda: open(record, "r+b").close()), "the job writes it")
+    need(not as_user(OWNER, lambda: open(record, "r+b").close()), "the job writes it")
     need(not as_user(OTHER, lambda: os.unlink(record)), "another user removes it")
     need(not as_user(OTHER, lambda: open(record + "x", "wb").close()), "another user adds one")
     return "refused to others, given to the job's user"

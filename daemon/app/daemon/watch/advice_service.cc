@@ -15,13 +15,15 @@ namespace {
 
 constexpr size_t kWaitingAdvice = 64, kWaitingOfUsers = 8;  // no user takes the controller's place
 constexpr size_t kUsersOfJob = 16;
+constexpr uint32_t kUnknownUser = 65534;                  // stands for owners unknown to this host
 constexpr TimeNs kAdviceScanPatience = 5 * kNsPerSecond;  // limit of the wait for the job's process list
 
 Result<std::vector<uint32_t>> write_advice(const std::string& rings, ProcessWatch& processes,
                                            const peer::Advise& request, TimeNs since_ns) {
   std::set<uint32_t> users;
   for (const auto& process : processes.processes_of(request.job, since_ns, kAdviceScanPatience))
-    if (request.uid == peer::Advise::kAnyUser || request.uid == process.uid) users.insert(process.uid);
+    if (process.uid != kUnknownUser && (request.uid == peer::Advise::kAnyUser || request.uid == process.uid))
+      users.insert(process.uid);
   if (users.empty())
     return fail(ErrorCode::kNotFound,
                 request.uid == peer::Advise::kAnyUser

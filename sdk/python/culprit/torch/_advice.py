@@ -2,8 +2,8 @@
 
 A rank may not see what the others see: its agent is away, or writes a moment later. So the ranks agree: first
 on whether any has advice, with MAX; if one has, on the largest id, and then those who have it give its
-content to the others. Never one rank alone: it may be the sick one. If two ranks have other content of one id,
-all refuse."""
+content to the others. Never one rank alone: it may be the sick one. If two ranks have other content of one
+id, all refuse."""
 import struct
 from typing import Any, List, Optional
 

@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(a_slow_host_is_saved_for_then_isolated) {
   BOOST_TEST(k.noted(NoteKind::kResult, "taken by 4 ranks at step 130"));
   BOOST_TEST(k.give(outcome_of(AdviceOutcome::kAchieved, id_at(k.now))) == Orders{"end-tasks 4711"});
   const Orders rest = k.all_done();
-  BOOST_TEST(std::ranges::find(rest, "isolate n1") != rest.end());
+  BOOST_TEST((std::ranges::find(rest, "isolate n1") != rest.end()));
 }
 
 BOOST_AUTO_TEST_CASE(a_restart_that_does_not_pay_is_not_advised) {
