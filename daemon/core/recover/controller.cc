@@ -61,7 +61,7 @@ TimeNs Controller::next_ns() const {
     if (j.advice) add(j.advice->until_ns);
   }
   for (const auto& [decision, pending] : impl_->asked) add(pending.until_ns);
-  for (const auto& [decision, pending] : impl_->returns) add(pending.until_ns);
+  for (const auto& [decision, pending] : impl_->host_asks) add(pending.until_ns);
   return soonest;
 }
 
@@ -134,7 +134,7 @@ std::vector<std::string> Controller::waits(const std::string& key) const {
 }
 
 bool Controller::asks(const std::string& decision) const {
-  return impl_->returns.contains(decision) || impl_->asked.contains(decision) ||
+  return impl_->host_asks.contains(decision) || impl_->asked.contains(decision) ||
          std::ranges::any_of(impl_->jobs, [&](const auto& one) {
            return one.second.asks_until_ns != kNoTime && one.second.decision == decision;
          });

@@ -133,6 +133,7 @@ struct HostChecked {
   std::string host;
   CheckAnswer answer = CheckAnswer::kNoAnswer;
   std::string why;
+  bool spare = false;  // of a spare host in its pool: a failed one is isolated
 };
 // A person's answer to a question.
 struct Approval {

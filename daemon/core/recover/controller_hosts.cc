@@ -154,9 +154,15 @@ void HostSteps::take(const HostChecked& in) {
   if (in.answer == CheckAnswer::kFailed) {
     group_hosts.erase(in.host);
     machines.confirmed(in.host, now);
-    if (machine == nullptr || machine->op.empty()) isolate_doubtful(in.host);
+    note(NoteKind::kRecord, nullptr, fmt::format("{}: its check failed: {}", in.host, in.why));
+    if (machine == nullptr || machine->op.empty()) {
+      if (in.spare && !doubtful.contains(in.host))
+        isolate_spare(in.host, in.why);
+      else
+        isolate_doubtful(in.host);
+    }
     doubtful.erase(in.host);
-    return note(NoteKind::kRecord, nullptr, fmt::format("{}: its check failed: {}", in.host, in.why));
+    return;
   }
   const bool ours = machine != nullptr && !machine->op.empty();
   if (in.answer == CheckAnswer::kPassed) {
@@ -178,7 +184,7 @@ void HostSteps::offer_return(const std::string& host, std::string_view why) {
       options.policy.machine_repeat)
     return note(NoteKind::kRefused, nullptr,
                 fmt::format("{}: a person must return it (`culprit recover undo`)", again));
-  for (const auto& [decision, pending] : returns)
+  for (const auto& [decision, pending] : host_asks)
     if (pending.host == host) return;
   const auto known = hosts.find(host);
   const std::string partition = known == hosts.end() ? std::string() : known->second.partition;
@@ -200,7 +206,7 @@ void HostSteps::offer_return(const std::string& host, std::string_view why) {
       question.text = fmt::format("return {}: {}", host, why);
       question.orders = {order};
       question.expires_ns = now + options.bounds.question_ns;
-      returns[decision] = {host, question.expires_ns};
+      host_asks[decision] = {host, question.expires_ns};
       out.emplace_back(std::move(question));
       return;
     }
@@ -226,12 +232,16 @@ void HostSteps::order_return(const std::string& host, const std::string& decisio
   out.emplace_back(record.order);
 }
 
-void HostSteps::answer_return(const std::string& decision, bool approved, const std::string& by) {
-  const auto at = returns.find(decision);
-  const std::string host = at->second.host;
-  returns.erase(at);
-  if (approved) return order_return(host, decision, by);
-  note(NoteKind::kRecord, nullptr, fmt::format("{} is not returned: declined by {}", host, by));
+void HostSteps::answer_host_ask(const std::string& decision, bool approved, const std::string& by) {
+  const auto at = host_asks.find(decision);
+  const HostAsk ask = std::move(at->second);
+  host_asks.erase(at);
+  if (!approved)
+    return note(
+        NoteKind::kRecord, nullptr,
+        fmt::format("{} is not {}: declined by {}", ask.host, ask.isolate ? "isolated" : "returned", by));
+  if (!ask.isolate) return order_return(ask.host, decision, by);
+  if (is_in_service(ask.host)) isolate_checked(ask.host, *ask.isolate, nullptr, decision, by);
 }
 
 // The check is an author that no user of the host is: what was an exclusion becomes an isolation.
@@ -243,24 +253,68 @@ void HostSteps::isolate_doubtful(const std::string& host) {
   why.authors.plugin = true;
   why.confidence = 1;
   why.newest_ns = now;
+  isolate_checked(host, why, &job->second, new_decision(), "culprit");
+}
+
+// A host that no job used yet: its check is the whole evidence. The scheduler, or the pool's next filling,
+// puts another one in its place.
+void HostSteps::isolate_spare(const std::string& host, const std::string& why) {
+  if (!is_in_service(host)) return;
+  Case found;
+  found.fault = FaultClass::kDevice;
+  found.authors.plugin = true;
+  found.root = "node-check: a spare host failed its check";
+  found.code = "CHECK";
+  found.title = why;
+  found.confidence = 1;
+  found.newest_ns = now;
+  const std::string text = fmt::format("isolate the spare {}: its check failed: {}", host, why);
+  switch (guard.permit()) {
+    case Permit::kObserve:
+      return note(NoteKind::kWouldDo, nullptr, "would " + text);
+    case Permit::kGranted:
+      return isolate_checked(host, found, nullptr, new_decision(), "culprit");
+    case Permit::kAsk:
+      break;
+  }
+  for (const auto& [decision, ask] : host_asks)
+    if (ask.host == host) return;
+  Question question;
+  question.decision = new_decision();
+  question.text = text;
+  ActionOrder order;
+  order.decision = question.decision;
+  order.kind = OrderKind::kIsolate;
+  order.target = host;
+  order.op = op_of(question.decision, OrderKind::kIsolate, host);
+  order.code = found.code;
+  question.orders = {order};
+  question.expires_ns = now + options.bounds.question_ns;
+  found.newest_ns = kNoTime;  // the answer decides how long the evidence counts
+  host_asks[question.decision] = {host, question.expires_ns, std::move(found)};
+  out.emplace_back(std::move(question));
+}
+
+// `job` null: of no job.
+void HostSteps::isolate_checked(const std::string& host, const Case& why, const ControlledJob* job,
+                                const std::string& decision, const std::string& by) {
   IsolationWish wish;
   wish.host = host;
-  wish.partition = hosts[host].partition.empty() ? job->second.partition : hosts[host].partition;
+  wish.partition = hosts[host].partition.empty() && job != nullptr ? job->partition : hosts[host].partition;
   wish.why = &why;
   wish.decided_ns = now;
   wish.confidence_needed = options.policy.isolate_confidence;
   if (const auto refusal = guard.isolate(wish, now))
     return note(NoteKind::kRefused, nullptr, fmt::format("{} is not isolated: {}", host, refusal->why));
   ActionRecord record;
-  record.order.decision = new_decision();
+  record.order.decision = decision;
   record.order.kind = OrderKind::kIsolate;
   record.order.target = host;
-  record.order.job = job->second.job;
   record.order.code = why.code;
   record.order.reason = "its node check failed: " + shorten(to_terminal(why.title), kTitleBytes);
-  record.attempt = job->second.attempt.attempt;
+  if (job != nullptr) record.order.job = job->job, record.attempt = job->attempt.attempt;
   record.precondition = fmt::format("{} takes new work, and only we changed it", host);
-  record.by = "culprit";
+  record.by = by;
   record.root = why.root;
   if (!actions.reserve(record, now)) return;
   guard.isolated(host, now);

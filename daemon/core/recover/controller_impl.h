@@ -106,10 +106,11 @@ struct DoubtfulHost {
   TimeNs until_ns = kNoTime;  // of the exclusion
 };
 
-// A return that waits for an approval.
-struct PendingReturn {
+// The return of a host that waits for an approval, or its isolation.
+struct HostAsk {
   std::string host;
   TimeNs until_ns = kNoTime;
+  std::optional<Case> isolate = {};  // nothing: a return
 };
 
 // The jobs: evidence in, transitions and orders out (controller_steps.cc; attempts: controller_inputs.cc).
@@ -174,7 +175,7 @@ struct JobSteps {
 struct HostSteps : JobSteps {
   using JobSteps::JobSteps;
 
-  std::map<std::string, PendingReturn> returns;  // by decision
+  std::map<std::string, HostAsk> host_asks;  // by decision
 
   void take(const HostSeen& in);
   void take(const HostChecked& in);
@@ -182,13 +183,16 @@ struct HostSteps : JobSteps {
   void take(const HostRepaired& in);
   void settle_isolation(const ActionRecord& record, const ActionResult& result);
   void settle_return(const ActionRecord& record, const ActionResult& result);
-  void answer_return(const std::string& decision, bool approved, const std::string& by);
+  void answer_host_ask(const std::string& decision, bool approved, const std::string& by);
 
  private:
   void reconcile(const std::string& host, const ControlledHost& was);
   void include_host(const std::string& host);
   bool is_undo(const std::string& host, TimeNs isolated_ns) const;
   void isolate_doubtful(const std::string& host);
+  void isolate_spare(const std::string& host, const std::string& why);
+  void isolate_checked(const std::string& host, const Case& why, const ControlledJob* job,
+                       const std::string& decision, const std::string& by);
   void offer_return(const std::string& host, std::string_view why);
   void order_return(const std::string& host, const std::string& decision, const std::string& by);
 };

@@ -331,7 +331,7 @@ void Controller::Impl::settle_job(ControlledJob& j, const ActionRecord& record, 
 }
 
 void Controller::Impl::take(const Approval& in) {
-  if (returns.contains(in.decision)) return answer_return(in.decision, in.approved, in.by);
+  if (host_asks.contains(in.decision)) return answer_host_ask(in.decision, in.approved, in.by);
   if (asked.contains(in.decision)) return answer_advice(in.decision, in.approved, in.by);
   for (auto& [key, j] : jobs) {
     if (j.decision != in.decision || j.asks_until_ns == kNoTime) continue;
@@ -381,9 +381,9 @@ void Controller::Impl::fire_limits() {
     jobs.erase(key);
   }
   std::vector<std::string> expired;
-  for (const auto& [decision, pending] : returns)
+  for (const auto& [decision, pending] : host_asks)
     if (now >= pending.until_ns) expired.push_back(decision);
-  for (const std::string& decision : expired) answer_return(decision, false, "the clock");
+  for (const std::string& decision : expired) answer_host_ask(decision, false, "the clock");
   end_late_advice();
 }
 

@@ -331,6 +331,7 @@ void input_members(Io& io, In& in) {
   io.member("host", in.host);
   io.word("answer", in.answer);
   io.member("why", in.why);
+  io.member("spare", in.spare);
 }
 template <class Io, Is<ActionResult> In>
 void input_members(Io& io, In& in) {
