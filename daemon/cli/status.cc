@@ -179,7 +179,8 @@ std::vector<std::string> troubles_of(const Json& json) {
   const Json& alerts = member(json, "alerts");
   if (const Json& list = member(alerts, "troubles"); list.is_array())
     for (const Json& one : list) say(one);
-  say(member(member(json, "controller"), "trouble"));
+  const Json& controller = member(json, "controller");
+  if (member(controller, "remedy").is_string()) say(member(controller, "trouble"));
   say(member(member(json, "copies"), "trouble"));
   return out;
 }
@@ -197,12 +198,13 @@ std::string copies_line(const Json& json) {
 std::string controller_line(const Json& json, const Zone& zone) {
   const Json& controller = member(json, "controller");
   if (!controller.is_object()) return "";
+  if (member(controller, "trouble").is_string() && !member(controller, "remedy").is_string())
+    return fmt::format("{}; another collector acts since {}: {}", text_field(controller, "mode"),
+                       time_field(controller, "trouble_since_ns", zone), text_field(controller, "trouble"));
   if (member(controller, "trouble").is_string())
     return fmt::format("{}; does nothing since {}{}", text_field(controller, "mode"),
                        time_field(controller, "trouble_since_ns", zone),
-                       member(controller, "remedy").is_string()
-                           ? fmt::format("; mend: {}", text_field(controller, "remedy"))
-                           : "");
+                       fmt::format("; mend: {}", text_field(controller, "remedy")));
   return fmt::format(
       "{}; {}, {} open, {} out", text_field(controller, "mode"), counted(count(controller, "jobs"), "job"),
       counted(count(controller, "questions"), "question"), counted(count(controller, "isolated"), "host"));

@@ -58,6 +58,11 @@ BOOST_AUTO_TEST_CASE(a_controller_that_does_nothing_is_in_the_status_with_its_re
   BOOST_TEST(text.find("; mend: culpritd --check\n") != text.npos, text);
   BOOST_TEST(text.find("trouble    the controller did not start: recover.db: not a database\n") != text.npos,
              text);
+  json["controller"]["trouble"] = "the Lease culprit/c is of b, which acts";
+  json["controller"]["remedy"] = nullptr;
+  const std::string standby = status_text(json, Zone(), false);
+  BOOST_TEST(standby.find("controller act; another collector acts since ") != text.npos, standby);
+  BOOST_TEST(standby.find("trouble    none\n") != text.npos, standby);
   json["controller"] = {
       {"mode", "ask"}, {"trouble", nullptr}, {"jobs", 3}, {"questions", 1}, {"isolated", 0}};
   const std::string sound = status_text(json, Zone(), false);

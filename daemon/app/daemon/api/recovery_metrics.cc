@@ -29,7 +29,8 @@ void about_state(serve::MetricsText& m, const RecoveryService& service, TimeNs n
   const recover::Guard& guard = controller.guard();
   m.gauge("culprit_recovery_mode", "1 for the controller's mode: observe, ask, act.")
       .value(1, {{"mode", recover::to_string(guard.options().mode)}});
-  about_trouble(m, service.trouble().has_value());
+  const auto trouble = service.trouble();
+  about_trouble(m, trouble && trouble->is_fault());
   m.gauge("culprit_recovery_breaker_open", "1 while a limit on isolations is reached, else 0.")
       .value(guard.breaker(now) ? 1 : 0);
   m.gauge("culprit_recovery_hosts_isolated", "Hosts that the controller took out.").value(guard.at_once());

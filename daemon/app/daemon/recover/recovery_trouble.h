@@ -10,7 +10,9 @@ namespace culprit::app {
 struct RecoveryTrouble {
   std::string text;  // one sentence: subject and reason
   TimeNs since_ns = kNoTime;
-  std::string remedy;  // a shell command that mends it, or shows more; empty: nothing to mend
+  std::string remedy;  // a shell command that mends it, or shows more; empty: another collector acts
+
+  bool is_fault() const { return !remedy.empty(); }
 };
 
 }  // namespace culprit::app
