@@ -50,6 +50,9 @@ struct SeenHost {
   std::string op;                       // mark of our order; empty: none
   std::string by;                       // who took it out: "root"; empty: unknown
   std::vector<std::string> partitions;  // none: of all
+  bool spare = false;                   // in the pool of spares
+  bool may_be_spare = true;             // as the configuration selects
+  TimeNs returned_ns = kNoTime;         // when we returned it, as the host itself shows
 };
 
 struct SchedulerView {
@@ -58,8 +61,9 @@ struct SchedulerView {
   // When the reading of the hosts began, if it was before that of the view.
   TimeNs hosts_read_ns = kNoTime;
   std::optional<uint32_t> spares = {};  // nodes of the pool; nothing: there is none
-  std::string spares_note = {};         // what changed in it, or its trouble; empty: nothing
-  bool hosts_known = true;              // false: there is no list of hosts, and any may run any job
+  std::vector<std::string> spare_hosts = {};
+  std::string spares_note = {};  // what changed in it, or its trouble; empty: nothing
+  bool hosts_known = true;       // false: there is no list of hosts, and any may run any job
 };
 
 }  // namespace culprit::respond

@@ -1,10 +1,11 @@
 """The controller at Kubernetes, with real daemons: the API server 1.20 where it is built, and the stub."""
 import time
+from typing import List
 
 from case import Context, case
 from daemon import need, wait_until
 from kubernetes import MERGE, ApiServer, Cluster
-from kubernetes_job import JOB, KEY, Controlled
+from kubernetes_job import JOB, KEY, NODES, Controlled
 from kubernetes_stub import Refusal, Stub
 from proxy import free_port
 
@@ -65,6 +66,52 @@ def two_collectors_and_one_acts(context: Context, cluster: Cluster) -> str:
     seconds = time.monotonic() - began
     need(10 <= seconds, f"it did not wait for the lease's duration: {seconds}")
     return f"the second took over {seconds:.0f} s after the first was killed"
+
+
+def spare_is_handed_over_and_the_pool_filled_again(context: Context, cluster: Cluster) -> str:
+    """Of 4 nodes one is a spare, and pods have the others: a job whose node fails gets the spare."""
+    controlled = Controlled(context, cluster, act="spares = 1\n")
+    admin, path = controlled.admin, "/api/v1/namespaces/kube-system/pods"
+
+    def pool() -> List[str]:
+        items = admin.must("GET", "/api/v1/nodes?labelSelector=culprit.dev%2Fstandby%3Dtrue")["items"]
+        return [one["metadata"]["name"] for one in items]
+    wait_until(pool, 150, f"a pool: {controlled.log()}")
+    spare = pool()[0]
+    used = set(controlled.running().values())
+    need(len(used) == 2 and spare not in used, f"{used} are used, {spare} is the spare")
+    last = next(name for name in NODES if name not in used | {spare})
+    admin.must("POST", path, {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
+        "spec": {"nodeName": last, "terminationGracePeriodSeconds": 0, "containers": [
+            {"name": "w", "image": "w", "resources": {"requests": {"cpu": "3"}}}]}})
+    admin.must("PATCH", f"/api/v1/nodes/{spare}",
+               {"spec": {"taints": [*controlled.taints(spare), FOREIGN]}}, MERGE)
+    time.sleep(3)  # the scheduler has seen the pod
+    before = controlled.running()
+    bad = controlled.fault()
+    began = time.monotonic()
+    nodes = controlled.runs_without(before, bad)
+    seconds = time.monotonic() - began
+    need(spare in nodes and last not in nodes, 
+         f"{nodes}, {spare} is the spare, {last} is full: {controlled.log()}")
+    need(controlled.taints(spare) == [FOREIGN] and not pool(), f"{controlled.taints(spare)}, {pool()}")
+    wait_until(lambda: any(f"{spare} of the spares handed over" in row["detail"]
+                           for row in controlled.decision()["actions"]), 30, f"{controlled.decision()}")
+    admin.must("DELETE", f"{path}/web")
+    wait_until(pool, 180, f"the pool is filled again: {controlled.log()}")
+    need(pool() == [last], f"{pool()}, and {last} is idle")
+    return f"runs {seconds:.1f} s after the line, with the spare {spare}; {last} is the next spare"
+
+
+@case
+def controller_at_a_kubernetes_stub_hands_a_spare_over(context: Context) -> str:
+    return spare_is_handed_over_and_the_pool_filled_again(context, Stub(context))
+
+
+@case
+def controller_at_a_kubernetes_server_hands_a_spare_over(context: Context) -> str:
+    return spare_is_handed_over_and_the_pool_filled_again(context, ApiServer(context))
 
 
 @case

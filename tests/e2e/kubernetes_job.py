@@ -103,8 +103,14 @@ class Pods:
         self.thread.join()
 
 
+def is_open(node: Dict) -> bool:
+    return not node["spec"].get("unschedulable") and \
+        not any(t["effect"] != "PreferNoSchedule" for t in node["spec"].get("taints") or [])
+
+
 class StubJob:
-    """At the stub: a Job of two pods, each made again at once on a node without taints, and run."""
+    """At the stub: a Job of two pods, each made again at once. A pod runs on a node without taints and other
+    pods, and waits without one."""
 
     def __init__(self, context: Context, cluster: Cluster, count: int = 2):
         self.client, self.count = cluster.client(), count
@@ -122,13 +128,15 @@ class StubJob:
 
     def beat(self) -> None:
         path = "/api/v1/namespaces/default/pods"
-        pods = [one for one in self.client.must("GET", path)["items"]
-                if one["metadata"].get("labels", {}).get("job-name") == "train"]
-        used = {one["spec"]["nodeName"] for one in pods}
-        nodes = [one["metadata"]["name"] for one in self.client.must("GET", "/api/v1/nodes")["items"]
-                 if not any(t["effect"] != "PreferNoSchedule" for t in one["spec"].get("taints") or [])
-                 and not one["spec"].get("unschedulable") and one["metadata"]["name"] not in used]
-        for node in nodes[:self.count - len(pods)]:
+        everything = self.client.must("GET", "/api/v1/pods")["items"]
+        pods = [one for one in everything if one["metadata"].get("labels", {}).get("job-name") == "train"]
+        used = {one["spec"].get("nodeName") for one in everything}
+        free = [one["metadata"]["name"] for one in self.client.must("GET", "/api/v1/nodes")["items"]
+                if is_open(one) and one["metadata"]["name"] not in used]
+        for pod in pods:
+            if not pod["spec"].get("nodeName") and free:
+                self.bind(f"{path}/{pod['metadata']['name']}", free.pop(0))
+        for _ in range(self.count - len(pods)):
             self.made += 1
             name = f"train-x{self.made}"
             self.client.must("POST", path, {
@@ -137,8 +145,17 @@ class StubJob:
                              "creationTimestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                              "ownerReferences": [{"kind": "Job", "name": "train", "uid": "job-1",
                                                   "controller": True}]},
-                "spec": {"nodeName": node, "containers": []}})
-            self.client.must("PATCH", f"{path}/{name}/status", {"status": {"phase": "Running"}}, MERGE)
+                "spec": {"containers": []}})
+            if free:
+                self.bind(f"{path}/{name}", free.pop(0))
+                continue
+            waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+            self.client.must("PATCH", f"{path}/{name}/status",
+                             {"status": {"phase": "Pending", "conditions": [waits]}}, MERGE)
+
+    def bind(self, pod: str, node: str) -> None:
+        self.client.must("PATCH", pod, {"spec": {"nodeName": node}}, MERGE)
+        self.client.must("PATCH", f"{pod}/status", {"status": {"phase": "Running", "conditions": []}}, MERGE)
 
     def end(self) -> None:
         self.ends.set()
@@ -162,8 +179,10 @@ def start_job(context: Context, cluster: Cluster) -> None:
 class Controlled:
     """A cluster, its agents and a collector that may act."""
 
-    def __init__(self, context: Context, cluster: Cluster, mode: str = "act", name: str = "collector"):
-        self.context, self.cluster = context, cluster
+    def __init__(self, context: Context, cluster: Cluster, mode: str = "act", name: str = "collector",
+                 act: str = ""):
+        """`act`: keys of [act]."""
+        self.context, self.cluster, self.act = context, cluster, act
         self.admin = cluster.client()
         if isinstance(cluster, ApiServer):
             cluster.start_controllers(NODES)
@@ -193,7 +212,7 @@ mode = "{mode}"
 scheduler = "kubernetes"
 isolate = true
 restart = true
-[act.kubernetes]
+{self.act}[act.kubernetes]
 server = "{options["server"]}"
 token_file = "{options["token"]}"
 {ca}''')

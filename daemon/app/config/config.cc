@@ -218,8 +218,12 @@ std::vector<std::string> without_effect(const Config& config) {
     out.emplace_back("act.mode: has no effect without act.scheduler");
   if (act.mode != ActMode::kObserve && !act.isolate && !act.restart && !act.advise)
     out.emplace_back("act.mode: has no effect while act.isolate, act.restart and act.advise are off");
-  if (act.spares > 0 && (act.scheduler != Scheduler::kSlurm || !act.restart))
-    out.emplace_back("act.spares: has an effect with act.scheduler slurm and act.restart alone");
+  const bool has_pool = act.scheduler == Scheduler::kSlurm || act.scheduler == Scheduler::kKubernetes;
+  if (act.spares > 0 && (!has_pool || !act.restart))
+    out.emplace_back(
+        "act.spares: has an effect with act.scheduler slurm or kubernetes, and act.restart, alone");
+  if (act.spares > 0 && act.spares_check_ns > 0 && !act.check)
+    out.emplace_back("act.spares: spares are not checked while act.check is off");
   const bool launches = act.scheduler == Scheduler::kExec || act.scheduler == Scheduler::kWebhook;
   for (const auto& [on, stage, order] : {std::tuple(act.isolate, "isolate", "isolate"),
                                          {act.restart, "restart", "run_again"},

@@ -181,8 +181,10 @@ struct Config {
     bool check = false, give_back = false;  // stages: checks of hosts, and the return after a passed one
     std::vector<std::string> partitions;    // where the stages are on; empty: everywhere
     std::string slurm_conf;                 // empty: Slurm's own
-    int64_t spares = 0;                     // nodes that Slurm reserves as spares
+    int64_t spares = 0;                     // nodes that are held back as spares
+    std::string spares_selector;            // label of nodes of Kubernetes that may be spares; empty: all
     std::string spares_partition;           // empty: Slurm's default
+    TimeNs spares_check_ns = TimeNs{6} * 3600 * kNsPerSecond;  // 0: they are not checked
     struct Kubernetes {
       std::string server, token_file, ca_file;           // server empty: those of the pod
       std::string space;                                 // namespace of jobs; empty: all

@@ -236,10 +236,16 @@ const Option kOptions[] = {
     {"act.slurm_conf", TEXT(act.slurm_conf, check_absolute_path, kPath), false, "\"/etc/slurm/slurm.conf\"",
      "Slurm's configuration, for scontrol and squeue. Default: Slurm's own."},
     {"act.spares", IntegerType{OF(int64_t, act.spares), 0, 1000}, true, nullptr,
-     "Slurm: idle nodes that the reservation culprit-spare holds back. A job that runs again and lacks nodes "
-     "gets them; the pool is filled again. 0: none."},
+     "Idle nodes that are held back: by Slurm's reservation culprit-spare, or by the label and taint "
+     "culprit.dev/standby in Kubernetes. A job that runs again and lacks nodes gets them; the pool is filled "
+     "again. 0: none."},
+    {"act.spares_selector", TEXT(act.spares_selector, check_label, "KEY or KEY=VALUE"), false,
+     "\"pool=train\"", "Kubernetes: the label of nodes that may be spares. Default: all nodes."},
     {"act.spares_partition", TEXT(act.spares_partition, check_receiver_name, "name"), false, "\"train\"",
-     "The partition of these nodes. Default: Slurm's default partition."},
+     "Slurm: the partition of these nodes. Default: Slurm's default partition."},
+    {"act.spares_check", DurationType{OF(TimeNs, act.spares_check_ns), 0, 30 * kDay}, true, nullptr,
+     "With act.check each spare is checked by its agent when it comes into the pool and so often. One that "
+     "fails is isolated. 0s: never."},
     {"act.kubernetes.server", TEXT(act.kubernetes.server, check_url, "http or https address"), false,
      "\"https://10.0.0.1:6443\"", "The API server. Default: that of the pod in which the daemon runs."},
     {"act.kubernetes.token_file", TEXT(act.kubernetes.token_file, check_absolute_path, kPath), false,

@@ -165,6 +165,16 @@ std::string check_namespace(std::string_view text) {
   return sound ? "" : fmt::format("must be a namespace of Kubernetes, not {}", in_quotes(text));
 }
 
+std::string check_label(std::string_view text) {
+  constexpr size_t kBytes = 400;
+  const bool sound = !text.empty() && text.size() <= kBytes && text.front() != '=' &&
+                     std::ranges::count(text, '=') <= 1 && std::ranges::all_of(text, [](char c) {
+                       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                              std::string_view("-_./=").find(c) != std::string_view::npos;
+                     });
+  return sound ? "" : fmt::format("must be KEY or KEY=VALUE of a label, not {}", in_quotes(text));
+}
+
 std::string check_lease(std::string_view text) {
   const size_t slash = text.find('/');
   const bool sound = text.empty() || (slash != text.npos && check_namespace(text.substr(0, slash)).empty() &&

@@ -16,6 +16,7 @@
 //   where they run.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -24,8 +25,11 @@
 
 namespace culprit::respond::kubernetes {
 
+class StandbyPool;
+
 inline constexpr std::string_view kTaintKey = "culprit.dev/isolated";
 inline constexpr std::string_view kConditionType = "CulpritFault";
+inline constexpr std::string_view kReturnedReason = "Returned";  // of the condition, after a return
 
 struct KubernetesOptions {
   ApiCall call;
@@ -33,7 +37,9 @@ struct KubernetesOptions {
   bool observe = false;     // ?dryRun=All: the server answers as if, and stores nothing
   TimeNs start_ns = 10 * kNsPerSecond;  // until new pods run, before the job is reported as pending
   TimeNs round_ns = kNsPerSecond / 4;
-  std::string host;  // of this daemon, in events
+  std::string host;                          // of this daemon, in events
+  std::shared_ptr<StandbyPool> spares = {};  // null: pods that find no node wait
+  TimeNs next_spare_ns = 3 * kNsPerSecond;   // pods that still wait get the next one
 };
 
 class KubernetesBackend final : public Backend {

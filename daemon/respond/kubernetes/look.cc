@@ -80,6 +80,10 @@ SeenHost parse_node(const Json& object) {
   out.out = !ready || (cordon.is_boolean() && cordon.get<bool>());
   for (const Json& taint : member(object, {"spec", "taints"})) out.out = out.out || closes(taint);
   out.op = own_taint(object).value_or("");
+  out.spare = is_standby(object);
+  for (const Json& condition : member(object, {"status", "conditions"}))
+    if (text_of(condition, {"type"}) == kConditionType && text_of(condition, {"reason"}) == kReturnedReason)
+      out.returned_ns = parse_time(text_of(condition, {"lastTransitionTime"}));
   return out;
 }
 
@@ -151,7 +155,10 @@ Status KubernetesLook::read_nodes() {
   const auto listed = list_objects(
       options_.call, {"/api/v1/nodes", kNodesMost}, pace_, [&] { nodes.clear(); },
       [&](const Json& item) {
-        if (SeenHost host = parse_node(item); is_host_name(host.host)) nodes.push_back(std::move(host));
+        SeenHost host = parse_node(item);
+        if (!is_host_name(host.host)) return;
+        host.may_be_spare = selects(options_.spares_selector, member(item, {"metadata", "labels"}));
+        nodes.push_back(std::move(host));
       });
   if (!listed) return tl::unexpected(noted("nodes", listed.error()));
   nodes_ = std::move(nodes);
@@ -270,7 +277,10 @@ void KubernetesLook::add_hosts(SchedulerView& view) const {
   for (const SeenJob& job : view.jobs)
     if (!job.has_ended()) used.insert(job.hosts.begin(), job.hosts.end());
   view.hosts = nodes_;
-  for (SeenHost& host : view.hosts) host.idle = !host.out && !used.contains(host.host);
+  for (SeenHost& host : view.hosts) {
+    host.idle = !host.out && !used.contains(host.host);
+    if (host.spare && !host.out) view.spare_hosts.push_back(host.host);
+  }
   view.hosts_read_ns = nodes_read_wall_ns_;
 }
 

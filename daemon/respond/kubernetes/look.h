@@ -36,6 +36,7 @@ struct LookOptions {
   ApiCall call;
   std::string space;                          // namespace of the jobs; empty: all
   TimeNs nodes_every_ns = 15 * kNsPerSecond;  // a node has some 20 KB
+  std::string spares_selector = {};           // label of nodes that may be spares; empty: all
 };
 
 class KubernetesLook {

@@ -90,7 +90,7 @@ ActionResult NodeSteps::shown(ActionResult done, const Json& node, bool isolate)
   const std::string now = time_text(pace_.wall());
   Condition condition;
   condition.is_fault = isolate;
-  condition.reason = isolate ? reason_word(order_.code) : "Returned";
+  condition.reason = isolate ? reason_word(order_.code) : std::string(kReturnedReason);
   condition.message = order_.reason.empty() ? order_.decision : order_.reason;
   const ApiAnswer set = patch(node_path() + "/status", kStrategic, condition_patch(node, condition, now));
   if (set.status != 200)

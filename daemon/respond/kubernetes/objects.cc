@@ -90,6 +90,34 @@ std::string taint_patch(const Json& node, std::string_view decision, std::string
                  {"spec", {{"taints", std::move(taints)}}}});
 }
 
+bool has_standby_taint(const Json& node) {
+  return std::ranges::any_of(taints_of(node),
+                             [](const Json& taint) { return text_of(taint, {"key"}) == kStandbyKey; });
+}
+
+bool is_standby(const Json& node) {
+  return text_of(node, {"metadata", "labels", kStandbyKey}) == "true" && has_standby_taint(node);
+}
+
+std::string standby_patch(const Json& node, bool spare) {
+  Json taints = Json::array();
+  for (const Json& taint : taints_of(node))
+    if (text_of(taint, {"key"}) != kStandbyKey) taints.push_back(taint);
+  if (spare) taints.push_back({{"key", kStandbyKey}, {"effect", "NoSchedule"}});
+  return dumped({{"metadata",
+                  {{"resourceVersion", text_of(node, {"metadata", "resourceVersion"})},
+                   {"labels", {{std::string(kStandbyKey), spare ? Json("true") : Json()}}}}},
+                 {"spec", {{"taints", std::move(taints)}}}});
+}
+
+bool selects(std::string_view term, const Json& labels) {
+  if (term.empty()) return true;
+  const size_t equals = term.find('=');
+  const Json& value = member(labels, {term.substr(0, equals)});
+  if (equals == term.npos) return !value.is_null();
+  return value.is_string() && value.get<std::string>() == term.substr(equals + 1);
+}
+
 std::string condition_patch(const Json& node, const Condition& condition, std::string_view now) {
   const std::string_view status = condition.is_fault ? "True" : "False";
   std::string since(now);

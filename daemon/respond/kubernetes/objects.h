@@ -25,6 +25,16 @@ bool has_taint_list(const Json& node);
 // Merge patch of all taints that are there but ours, and ours with this decision; empty: without.
 std::string taint_patch(const Json& node, std::string_view decision, std::string_view effect);
 
+// The label and the taint of a node in the pool of spares.
+inline constexpr std::string_view kStandbyKey = "culprit.dev/standby";
+// Whether the node has both: one alone is another writer's.
+bool is_standby(const Json& node);
+bool has_standby_taint(const Json& node);
+// Merge patch that adds both, or removes them; other taints stay.
+std::string standby_patch(const Json& node, bool spare);
+// Whether the labels have KEY=VALUE, or KEY with any value; an empty term selects all.
+bool selects(std::string_view term, const Json& labels);
+
 // Strategic merge patch of the node's status: our condition alone. The transition time is of `node` where the
 // status is the same.
 struct Condition {

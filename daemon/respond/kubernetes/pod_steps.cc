@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "respond/kubernetes/listing.h"
+#include "respond/kubernetes/standby_pool.h"
 #include "respond/kubernetes/steps.h"
 #include "respond/order.h"
 
@@ -170,11 +171,29 @@ std::optional<ActionResult> PodSteps::move_away(const std::vector<Pod>& all) con
   return std::nullopt;
 }
 
+bool PodSteps::get_spare(const std::vector<Pod>& all) {
+  if (!options_.spares || order_.excluded.empty()) return false;
+  const TimeNs now = pace_.now();
+  if (spares_.size() + spares_unclear_ >= order_.excluded.size()) return false;
+  if (spares_ns_ != kNoTime && now - spares_ns_ < options_.next_spare_ns) return false;
+  StandbyPool::Lack lack;
+  for (const Pod& pod : all)
+    if (pod.is_active() && pod.node.empty() && pod.wait == "Unschedulable") lack.pods.insert(pod.uid);
+  if (lack.pods.empty()) return false;
+  lack.excluded = order_.excluded;
+  spares_ns_ = now;
+  const auto host = options_.spares->hand_over(lack, pace_);
+  spares_unclear_ += !host;  // what may have been done counts as done
+  if (!host || host->empty()) return false;
+  spares_.push_back(*host);
+  return true;
+}
+
 ActionResult PodSteps::run_again() {
   if (!split_id())
     return result(ActionState::kFailed, fmt::format("{} is no NAMESPACE/NAME", one_line(order_.job.id)));
   if (auto no = check_excluded()) return *no;
-  const TimeNs until = pace_.now() + options_.start_ns;
+  TimeNs until = pace_.now() + options_.start_ns;
   for (int moves = 0;;) {
     const auto all = pods();
     // Their controller made them before the taint was there.
@@ -185,6 +204,10 @@ ActionResult PodSteps::run_again() {
       if (pace_.pause(options_.round_ns)) continue;
     }
     ActionResult out = all ? judge(*all) : all.error();
+    if (all && get_spare(*all)) until = pace_.now() + options_.start_ns;
+    if (!spares_.empty())
+      out.detail =
+          one_line(fmt::format("{}; {} of the spares handed over", out.detail, fmt::join(spares_, ", ")));
     if (out.state == ActionState::kDone || out.state == ActionState::kSuperseded) return out;
     const bool goes_on = pace_.pause(options_.round_ns);
     if (goes_on && pace_.now() < until) continue;

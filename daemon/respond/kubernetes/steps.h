@@ -81,8 +81,13 @@ class PodSteps : Steps {
   std::optional<ActionResult> move_away(const std::vector<Pod>& pods) const;
   // kDone: all active pods run, away from the excluded; else why not.
   ActionResult judge(const std::vector<Pod>& pods) const;
+  // Hands a spare over while pods of the job find no node. True: it did now.
+  bool get_spare(const std::vector<Pod>& pods);
 
   std::string namespace_, workload_;
+  std::vector<std::string> spares_;  // handed over
+  size_t spares_unclear_ = 0;        // may have been
+  TimeNs spares_ns_ = kNoTime;       // when last asked for
   bool split_id();
 };
 

@@ -14,6 +14,7 @@
 #include "io/secret_file.h"
 #include "respond/kubernetes/backend.h"
 #include "respond/kubernetes/look.h"
+#include "respond/kubernetes/standby_pool.h"
 #include "respond/launcher/backend.h"
 #include "respond/order.h"
 #include "respond/slurm/backend.h"
@@ -66,6 +67,7 @@ SchedulerParts slurm_parts(const Config& config) {
       view->spares_note =
           pool->fill(commands, steady_now(), std::ranges::any_of(view->jobs, waits_again)).value_or("");
     view->spares = pool->nodes();
+    if (view->spares) view->spare_hosts = pool->hosts();
     return view;
   };
   out.reload = [pool](const Config::Act& act) {
@@ -125,11 +127,14 @@ std::shared_ptr<ClusterLease> lease_of(const Config& config, const ApiCall& call
 }
 
 struct KubernetesView {
-  KubernetesView(respond::kubernetes::LookOptions options, std::shared_ptr<ClusterLease> its_lease)
-      : look(std::move(options), pace), lease(std::move(its_lease)) {}
+  KubernetesView(respond::kubernetes::LookOptions options, std::shared_ptr<ClusterLease> its_lease,
+                 std::shared_ptr<respond::kubernetes::StandbyPool> its_pool)
+      : look(std::move(options), pace), lease(std::move(its_lease)), pool(std::move(its_pool)) {}
   LookPace pace;
   respond::kubernetes::KubernetesLook look;
   const std::shared_ptr<ClusterLease> lease;
+  const std::shared_ptr<respond::kubernetes::StandbyPool> pool;
+  const std::shared_ptr<std::atomic<bool>> may_keep_pool = std::make_shared<std::atomic<bool>>(false);
 
   Result<respond::SchedulerView> read() {
     if (lease)
@@ -139,7 +144,16 @@ struct KubernetesView {
     if (view)
       for (respond::SeenHost& host : view->hosts)
         if (!host.op.empty()) host.op = recover::op_of(host.op, OrderKind::kIsolate, host.host);
+    if (view) keep_pool(*view);
     return view;
+  }
+  void keep_pool(respond::SchedulerView& view) {
+    if (*may_keep_pool && (!lease || lease->permits(steady_now()))) {
+      const auto round = pool->keep(view, pace);
+      view.spares_note = round.note;
+      if (round.changed) look.renew_nodes();
+    }
+    view.spares = pool->nodes();
   }
 };
 
@@ -155,17 +169,26 @@ SchedulerParts kubernetes_parts(const Config& config) {
   options.no_execute = config.act.kubernetes.evict;
   options.host = config.host.name;
   const auto lease = lease_of(config, options.call);
-  const auto view = std::make_shared<KubernetesView>(
-      respond::kubernetes::LookOptions{options.call, config.act.kubernetes.space}, lease);
+  const auto pool = std::make_shared<respond::kubernetes::StandbyPool>(options.call, steady_now());
+  respond::kubernetes::LookOptions look{options.call, config.act.kubernetes.space};
+  look.spares_selector = config.act.spares_selector;
+  const auto view = std::make_shared<KubernetesView>(std::move(look), lease, pool);
+  out.may_keep_pool = view->may_keep_pool;
   out.look = [view] { return view->read(); };
   out.look_every_ns = 5 * kNsPerSecond;  // a third of the lease; some 5 KB a pod
   out.load = [view](const AttemptRecord& row) { view->look.load(row); };
   if (lease) {
     out.may_act = [lease] { return lease->permits(steady_now()); };
-    out.reload = [lease](const Config::Act& act) { lease->set_mode(act.mode); };
   }
+  out.reload = [lease, pool](const Config::Act& act) {
+    if (lease) lease->set_mode(act.mode);
+    const bool used = act.restart && act.mode != ActMode::kAsk;
+    pool->want(used ? static_cast<uint32_t>(act.spares) : 0, act.mode == ActMode::kObserve, act.probation_ns);
+  };
+  options.spares = pool;
   out.backend = std::make_unique<LeasedBackend>(options, lease);
   options.observe = true;
+  options.spares = nullptr;
   out.rehearsal = std::make_unique<respond::kubernetes::KubernetesBackend>(options);
   return out;
 }
