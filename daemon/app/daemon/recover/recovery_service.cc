@@ -432,9 +432,19 @@ void RecoveryService::beat_checks() {
   }
   const Config::Act& act = options_.config->act;
   checks_.see_isolated(isolated, act.check && act.mode != ActMode::kObserve, wall());
+  const bool checks_spares = act.check && act.mode != ActMode::kObserve && look_error_.empty();
+  const TimeNs now = wall();
+  const auto due = spare_checks_.due(spare_hosts_, checks_spares ? act.spares_check_ns : 0, now);
+  if (!due.empty())
+    checks_.order({fmt::format("spare-{:x}", now), "", due, "spares are checked", kNoTime}, now);
   for (const auto& [host, result] : std::exchange(check_results_, {})) checks_.answered(host, result, wall());
   checks_.beat(wall());
-  for (recover::HostChecked& answer : checks_.drain()) give(std::move(answer));
+  for (recover::HostChecked& answer : checks_.drain()) {
+    const auto spare = spare_checks_.answered(answer, wall());
+    answer.spare = spare.is_spare;
+    if (!spare.note.empty()) note({recover::NoteKind::kRecord, "", "", spare.note, {}});
+    if (!spare.is_spare || answer.answer != recover::CheckAnswer::kNoAnswer) give(std::move(answer));
+  }
 }
 
 void RecoveryService::see_agent(const std::string& host, const std::string& boot) {
@@ -510,6 +520,7 @@ void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs 
   look_error_.clear();
   view_ns_ = read_ns;
   counts_.spares = view->spares;
+  spare_hosts_ = view->spare_hosts;
   if (!view->spares_note.empty()) note({recover::NoteKind::kRecord, "", "", view->spares_note, {}});
   if (cannot_write()) return;  // what changes is seen again afterwards
   const auto excluded = [this](const ScheduledJob& job) {

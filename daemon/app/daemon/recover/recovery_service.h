@@ -29,6 +29,7 @@
 #include "app/daemon/recover/recovery_trouble.h"
 #include "app/daemon/recover/scheduled_jobs.h"
 #include "app/daemon/recover/schedulers.h"
+#include "app/daemon/recover/spare_checks.h"
 #include "core/recover/controller.h"
 #include "core/recover/cost_book.h"
 #include "io/env.h"
@@ -168,6 +169,8 @@ class RecoveryService {
   };
   std::map<std::string, Agent> agents_;  // by host, since the start
   HostChecks checks_;
+  SpareChecks spare_checks_;
+  std::vector<std::string> spare_hosts_;                                  // as last seen
   std::vector<std::pair<std::string, peer::CheckResult>> check_results_;  // by host, since the last beat
   std::vector<recover::Input> inputs_;
   store::RecoveryRows unwritten_;

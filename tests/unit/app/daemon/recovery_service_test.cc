@@ -74,6 +74,11 @@ struct ControlledSite {
       for (const std::string& host : hosts) orders.push_back("end " + host);
       env.crashed = env.crashed || crash_in_end_tasks;
     };
+    options.check_host = [this](const std::string& host, const peer::CheckHost& check) {
+      checked.push_back(host);
+      check_id = check.decision;
+      return true;
+    };
     options.scheduler = [this] {
       SchedulerParts parts;
       parts.backend = std::make_unique<FakeBackend>(*this);
@@ -133,8 +138,8 @@ struct ControlledSite {
   respond::SchedulerView view;
   SeenJob job;
   bool answers = true, crash_in_run_again = false, crash_in_end_tasks = false;
-  std::vector<std::string> orders;
-  std::string log;
+  std::vector<std::string> orders, checked;
+  std::string log, check_id;
   std::optional<Diagnosis> verdict_after_restart;  // the verdict that the feed reads again
   std::unique_ptr<RecoveryService> service;
 };
@@ -177,6 +182,24 @@ BOOST_AUTO_TEST_CASE(a_lost_device_that_the_kernel_names_does_not_wait_for_its_a
   site.env.run();
   BOOST_TEST(site.orders == (Orders{"end n1", "end n2", "isolate n2", "run_again 77", "verify 77"}),
              boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_spare_is_checked_at_its_arrival_and_isolated_if_it_fails) {
+  ControlledSite site;
+  site.view.spare_hosts = {"n4"}, site.view.spares = 1;
+  site.service->see_agent("n4", "boot-1");
+  site.pass(4 * kNsPerSecond);
+  BOOST_TEST(site.checked.empty());  // act.check is off
+  site.config.act.check = true;
+  site.pass(4 * kNsPerSecond);
+  BOOST_TEST(site.checked == Orders{"n4"}, boost::test_tools::per_element());
+  site.service->checked("n4", {site.check_id, peer::CheckAnswer::kPassed, "whole"});
+  site.pass(site.config.act.spares_check_ns + 5 * kNsPerSecond);
+  BOOST_TEST(site.checked.size() == 2U);
+  BOOST_TEST(site.orders.empty());
+  site.service->checked("n4", {site.check_id, peer::CheckAnswer::kFailed, "the disk differs"});
+  site.pass(2 * kNsPerSecond);
+  BOOST_TEST(site.orders == Orders{"isolate n4"}, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(later_lines_of_an_attempt_do_not_stop_the_next_one) {
