@@ -15,11 +15,9 @@
 #include <thread>
 #include <utility>
 
-#include "app/config/rule_files.h"
 #include "app/daemon/api/collector_api.h"
 #include "app/daemon/api/daemon_api.h"
 #include "app/daemon/api/forwarding_api.h"
-#include "app/daemon/engine/early_stop.h"
 #include "app/daemon/self/memory_limit.h"
 #include "app/jobs/job_recognition.h"
 #include "base/limits.h"
@@ -193,23 +191,6 @@ uint64_t Daemon::memory_of_engines(const Config& config) const {
 }
 
 // No data is pending yet: a signal ends the load and the program at once.
-std::shared_ptr<rules::Ruleset> Daemon::load_first_rules() {
-  const EarlyStop early;
-  LoadedRules rules = load_rules(rule_options(config_), EarlyStop::asked);
-  if (EarlyStop::asked()) {
-    log_.info("ended while the rules were loaded");
-    black_box_.end_run();
-    _exit(0);
-  }
-  if (rules.set) return tell_open(*rules.set), rules.set;
-  report_error(first_error(rules) + "; the built-in rules alone are used");
-  return rules::Ruleset::shipped();
-}
-
-void Daemon::tell_open(const rules::Ruleset& rules) {
-  for (const OpenRule& open : open_rules(rules)) report_error(open.file + ": " + open.what);
-}
-
 Status Daemon::open_recorder() {
   RecorderOptions recorder;
   recorder.state_dir = config_.state_dir;

@@ -1,4 +1,6 @@
-// Reload of the daemon: a new configuration and new rules, all or none.
+// Rules and configuration of the daemon: the first rules, and a reload, all or none.
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -6,8 +8,26 @@
 
 #include "app/config/rule_files.h"
 #include "app/daemon/daemon.h"
+#include "app/daemon/engine/early_stop.h"
 
 namespace culprit::app {
+
+std::shared_ptr<rules::Ruleset> Daemon::load_first_rules() {
+  const EarlyStop early;
+  LoadedRules rules = load_rules(rule_options(config_), EarlyStop::asked);
+  if (EarlyStop::asked()) {
+    log_.info("ended while the rules were loaded");
+    black_box_.end_run();
+    _exit(0);
+  }
+  if (rules.set) return tell_open(*rules.set), rules.set;
+  report_error(first_error(rules) + "; the built-in rules alone are used");
+  return rules::Ruleset::shipped();
+}
+
+void Daemon::tell_open(const rules::Ruleset& rules) {
+  for (const OpenRule& open : open_rules(rules)) report_error(open.file + ": " + open.what);
+}
 
 // Prepares and checks the new state separately, then swaps it in between two batches.
 void Daemon::reload(std::function<void(Status)> done) {
