@@ -70,6 +70,11 @@ listen = "unix:api.sock"
 enabled = true
 {table}''')
 
+    def wait_healthy(self, seconds: float = 30) -> None:
+        """Copies have threads of low priority, which come later than the rest."""
+        super().wait_healthy(seconds)
+        wait_until(lambda: self.restore("--list").returncode in (0, 1), seconds, "the daemon serves copies")
+
     def copies(self) -> dict:
         return self.get("/v1/status").json()["copies"]
 

@@ -469,7 +469,8 @@ class Reader {
     const std::string copies = config().copies_address();
     for (const auto& [key, address] : {std::pair("trace.socket", &trace), std::pair("http.listen", &http),
                                        std::pair("copies.socket", &copies)})
-      if (address->starts_with("unix:") && address->size() - 5 > kSocketPathBytes)
+      if (address->starts_with("unix:") && address->size() - 5 > kSocketPathBytes &&
+          (address != &copies || config().copies.enabled))
         refuse(place_of(was_set(key) ? key : "runtime_dir"),
                fmt::format("'{}': {} is longer than the {} bytes of a socket's path", key,
                            in_quotes(address->substr(5)), kSocketPathBytes));
