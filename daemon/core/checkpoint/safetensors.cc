@@ -89,6 +89,11 @@ class Header {
   uint64_t elements_ = 1, bits_ = 0;
 };
 
+// A header of a size such as 60 begins with '<', too, but its size has zero bytes.
+bool is_markup(std::string_view head) {
+  return head.starts_with('<') && head.substr(0, 8).find('\0') == head.npos;
+}
+
 }  // namespace
 
 void Checker::check_safetensors(const Entry& file) {
@@ -99,7 +104,7 @@ void Checker::check_safetensors(const Entry& file) {
   if (!head) return bad(Fault::kUnread, head.error().text);
   if (head->starts_with("version https://git-lfs"))
     return bad(Fault::kMissing, "is a pointer of Git LFS, not the data");
-  if (head->starts_with("<")) return bad(Fault::kDamaged, "is a page of HTML or XML, not the data");
+  if (is_markup(*head)) return bad(Fault::kDamaged, "is a page of HTML or XML, not the data");
   const auto size = get_at<uint64_t>(*head, 0);
   if (size > limits::kSafetensorsHeaderBytes)
     return bad(Fault::kDamaged, "the length of its header is damaged");
