@@ -26,10 +26,9 @@ namespace sweeping = app::sweeping;
 
 constexpr const char* kSweepExamples = R"(
 Examples:
-  srun --ntasks-per-node=1 culprit sweep                  # in an allocation, before the job
+  srun --ntasks-per-node=1 culprit sweep --findings logs/sweep.ndjson || exit 1   # before the job
   mpirun --map-by ppr:1:node culprit sweep --json > sweep.json
-  srun --ntasks-per-node=1 culprit sweep --findings logs/sweep.ndjson || exit 1
-  CULPRIT_SWEEP_SECRET=$S culprit sweep --rank 0 --size 2 --master n1:29400   # the same on n2 with --rank 1
+  culprit sweep --rank 0 --size 2 --master n1:29400 --secret-file s   # the same on n2 with --rank 1
 
 One process a host. Each pair exchanges known bytes; rank 0 compares and prints: which host, which link, why. Hosts
 that do not answer are unknown. docs/checks.md says what is trusted and how the bars were chosen.

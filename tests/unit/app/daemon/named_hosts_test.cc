@@ -7,13 +7,13 @@ using namespace culprit::app;
 
 namespace {
 
-constexpr TimeNs kDay = 24 * 3600 * kNsPerSecond, kNow = 100 * kDay;
+constexpr TimeNs kDay = 24 * 3600 * kNsPerSecond, kRowsNow = 100 * kDay;
 
 Verdict row(const char* id, const char* host, double score, bool leads) {
   Verdict out;
   out.job = "j";
   out.run = 1;
-  out.last_ns = kNow;
+  out.last_ns = kRowsNow;
   out.leads = leads;
   out.diagnosis.id = id;
   out.diagnosis.title = "t";
@@ -26,7 +26,7 @@ Verdict row(const char* id, const char* host, double score, bool leads) {
 std::string shown(const std::vector<Verdict>& rows, const std::map<std::string, TimeNs>& cleared = {}) {
   std::string out;
   const auto named = named_hosts(rows, {{"j", 1}}, cleared);
-  for (const NamedHost* one : worst_by_host(named, kNow)) out += one->host + (one->verdict ? "! " : "? ");
+  for (const NamedHost* one : worst_by_host(named, kRowsNow)) out += one->host + (one->verdict ? "! " : "? ");
   return out;
 }
 
@@ -58,8 +58,8 @@ BOOST_AUTO_TEST_CASE(a_users_claims_count_once_over_all_jobs_and_stand_behind_th
   BOOST_TEST(named[1].host == "odd");
   BOOST_TEST(named[2].host == "accused");
   BOOST_TEST((named[2].claimed() && named[2].claimed_by.front() == Principal(12002u)));
-  BOOST_TEST(worst_by_host(named, kNow).size() == 3u);
-  BOOST_TEST(worst_by_host(named, kNow + 2 * kDay).size() == 1u, "claims are of a day");
+  BOOST_TEST(worst_by_host(named, kRowsNow).size() == 3u);
+  BOOST_TEST(worst_by_host(named, kRowsNow + 2 * kDay).size() == 1u, "claims are of a day");
 }
 
 BOOST_AUTO_TEST_CASE(what_a_container_alone_says_is_a_claim) {
@@ -81,16 +81,16 @@ BOOST_AUTO_TEST_CASE(what_does_not_stand_accuses_no_host) {
   Verdict unsettled = row("d1", "h", 0.9, true);
   unsettled.settled = false;
   BOOST_TEST(shown({unsettled}) == "");
-  BOOST_TEST(shown({row("d1", "h", 0.9, true)}, {{"h", kNow}}) == "", "cleared");
-  BOOST_TEST(shown({row("d1", "h", 0.9, true)}, {{"h", kNow - 1}}) == "h! ", "newer evidence");
+  BOOST_TEST(shown({row("d1", "h", 0.9, true)}, {{"h", kRowsNow}}) == "", "cleared");
+  BOOST_TEST(shown({row("d1", "h", 0.9, true)}, {{"h", kRowsNow - 1}}) == "h! ", "newer evidence");
 }
 
 BOOST_AUTO_TEST_CASE(a_weak_sign_counts_for_a_day_and_a_verdict_until_it_is_cleared) {
   for (const bool verdict : {false, true}) {
     Verdict old = row("d1", "h", 0.9, verdict);
-    old.last_ns = kNow - kDay - 1;
+    old.last_ns = kRowsNow - kDay - 1;
     BOOST_TEST(shown({old}) == (verdict ? "h! " : ""));
-    old.last_ns = kNow - kDay;
+    old.last_ns = kRowsNow - kDay;
     BOOST_TEST(shown({old}) == (verdict ? "h! " : "h? "));
   }
 }
