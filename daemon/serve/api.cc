@@ -588,6 +588,8 @@ Route Api::advice_route() {
             if (const Status sound = only(request, {}); !sound)
               return reply.send(error_response(sound.error()));
             if (!advice_) return reply.send(error_response(404, "this daemon advises no jobs"));
+            if (const Status allowed = advice_->allowed(); !allowed)
+              return reply.send(error_response(allowed.error()));
             const auto by = actor(request);
             const auto asked = advice_of(request);
             if (!by || !asked) return reply.send(error_response(by ? asked.error() : by.error()));

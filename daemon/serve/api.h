@@ -245,9 +245,10 @@ class AdviceSource {
  public:
   using Answer = ApiSource::Answer;
   virtual ~AdviceSource() = default;
+  // kDenied: act.advise is off. Asked before a body is read.
+  virtual Status allowed() const = 0;
   // POST /v1/jobs/JOB/advice: "job", "id", "advice", "step", "lasts_ms", "agents" (that got it), "hosts" (of
-  // the job, as far as known), "users_here". kNotFound: no such job, or not the user's; kDenied: act.advise
-  // is off.
+  // the job, as far as known), "users_here". kNotFound: no such job, or not the user's.
   virtual void advise(const AdviceRequest& request, const Actor& by, Answer answer) = 0;
 };
 

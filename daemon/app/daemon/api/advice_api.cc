@@ -18,12 +18,15 @@ uint64_t new_id(TimeNs wall) { return static_cast<uint64_t>(std::max<TimeNs>(wal
 
 }  // namespace
 
+Status AdviceApi::allowed() const {
+  if (parts_.config->act.advise) return {};
+  return fail(ErrorCode::kDenied, "act.advise is off: jobs get no advice from this daemon");
+}
+
 void AdviceApi::advise(const serve::AdviceRequest& asked, const serve::Actor& by, Answer answer) {
   peer::Advise request{asked.job, who(by), asked.only_uid.value_or(peer::Advise::kAnyUser), asked.advice};
   request.advice.id = new_id(env_.now(io::Clock::kWall));
   if (const Status sound = check_advice(request.advice); !sound) return answer(tl::unexpected(sound.error()));
-  if (!parts_.config->act.advise)
-    return answer(fail(ErrorCode::kDenied, "act.advise is off: jobs get no advice from this daemon"));
   if (!parts_.engine) return send(request, {}, std::move(answer));
   struct Found {
     std::vector<std::string> hosts;

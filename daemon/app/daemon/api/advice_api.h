@@ -31,6 +31,7 @@ class AdviceApi final : public serve::AdviceSource {
   };
   AdviceApi(io::Env& env, Parts parts) : env_(env), parts_(std::move(parts)) {}
 
+  Status allowed() const override;
   void advise(const serve::AdviceRequest& request, const serve::Actor& by, Answer answer) override;
   // To the agents of these hosts, this one too; the number of others that are connected.
   size_t give(const peer::Advise& request, const std::vector<std::string>& hosts);
