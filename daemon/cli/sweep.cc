@@ -17,7 +17,9 @@
 #include "base/text.h"
 #include "cli/environment.h"
 #include "cli/rules.h"
+#include "cli/sweep_page.h"
 #include "cli/sweep_text.h"
+#include "model/peer.h"
 
 namespace culprit::cli {
 namespace {
@@ -59,6 +61,9 @@ Result<SweepPlace> sweep_place(const SweepVerbOptions& o) {
   if (o.rank) out.place.rank = *o.rank;
   if (o.size) out.place.size = *o.size;
   if (!o.host.empty()) out.place.host = o.host;
+  if (!peer::is_host_name(out.place.host))
+    return fail(ErrorCode::kInvalid,
+                fmt::format("'{}' is no name of a host: --host NAME", to_terminal(out.place.host)));
   if (out.place.size < 2)
     return fail(ErrorCode::kInvalid, out.place.size == 1
                                          ? "one member has no pair: srun --ntasks-per-node=1 -N 2 or more"
@@ -167,8 +172,11 @@ int show_sweep(const SweepVerbOptions& o, const sweeping::SweepResult& result) {
     if (const Status written = write_file(o.findings, lines); !written)
       return sweep_error(written.error().text);
   }
-  const bool json = o.json || o.format == "json";
-  if (!print(json ? sweep_json(result) : sweep_text(result, wants_color()))) return kUnable;
+  const std::string format = o.json ? "json" : o.format;
+  if (!print(format == "json"   ? sweep_json(result)
+             : format == "html" ? sweep_page(result)
+                                : sweep_text(result, wants_color())))
+    return kUnable;
   return result.verdict.findings.empty() ? kDone : kFound;
 }
 
@@ -250,7 +258,9 @@ void add_sweep(Command& app, Run& run) {
       ->show_default();
   verb->add_option("--findings", o->findings, "Also write findings for `culprit diagnose` to this file");
   verb->add_flag("--next-to-jobs", o->next_to_jobs, "Measure also where a job of another user runs");
-  verb->add_option("--format,-f", o->format, "text or json")->one_of({"text", "json"})->show_default();
+  verb->add_option("--format,-f", o->format, "text, json or html")
+      ->one_of({"text", "json", "html"})
+      ->show_default();
   verb->add_flag("--json", o->json, "As --format json");
   verb->add_flag("--quiet,-q", o->quiet, "No progress");
   verb->callback([o, &run] { run = [o] { return sweep_verb(*o); }; });

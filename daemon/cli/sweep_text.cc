@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "cli/layout.h"
+#include "cli/sweep_matrix.h"
 #include "core/replay/host_list.h"
 #include "model/json_writer.h"
 
@@ -17,15 +18,10 @@ namespace {
 
 using app::sweeping::SweepMember;
 using app::sweeping::SweepResult;
-using sweep::Link;
-using sweep::Pair;
-using sweep::PairAnswer;
 using sweep::SweepFinding;
 using sweep::Trouble;
 using Of = SweepFinding::Of;
 
-constexpr size_t kPercentMost = 16;  // hosts whose matrix has numbers
-constexpr size_t kMatrixMost = 64;   // hosts whose matrix is whole
 constexpr size_t kUnknownShown = 8;
 
 struct Words {
@@ -94,7 +90,11 @@ std::string sentence(const SweepResult& r, const SweepFinding& f) {
                      replay::fold_hosts(names), what);
 }
 
-const char* advice(const SweepFinding& f) {
+}  // namespace
+
+std::string sweep_sentence(const SweepResult& r, const SweepFinding& f) { return sentence(r, f); }
+
+const char* sweep_advice(const SweepFinding& f) {
   if (f.of == Of::kGroup) return "look at the switches and uplinks of these hosts; leave them out together";
   if (f.of == Of::kLink) return "keep one of the two out of the job, and look at the path between them";
   switch (f.trouble) {
@@ -107,84 +107,32 @@ const char* advice(const SweepFinding& f) {
   }
 }
 
+namespace {
+
 // ---- the matrix
 
-struct Cell {
-  std::string text;
-  Ink ink = Ink::kPlain;
-};
-
-class Matrix {
- public:
-  explicit Matrix(const SweepResult& r) : r_(r), links_(sweep::links_of(r.runs)) {
-    usual_ = r.verdict.usual.rate.value_or(0);
+std::string matrix_text(const SweepResult& r, bool color) {
+  const SweepMatrix matrix(r);
+  if (matrix.rows().empty()) return {};
+  const size_t n = r.ranks.size(), cell = matrix.has_numbers() ? 5 : 1;
+  size_t width = 0;
+  for (const uint32_t i : matrix.rows()) width = std::max(width, columns_of(to_terminal(name_of(r, i))));
+  std::string out = fmt::format("\n{}\n", matrix.legend());
+  if (matrix.has_numbers()) {
+    out += std::string(width, ' ');
+    for (uint32_t i = 0; i < n; ++i) out += fmt::format("{:>{}}", fmt::format("#{}", r.ranks[i]), cell);
+    out += "\n";
   }
-
-  std::string text(bool color) const {
-    const size_t n = r_.ranks.size();
-    const bool numbers = n <= kPercentMost;
-    const size_t cell = numbers ? 5 : 1;
-    std::vector<uint32_t> rows;
-    for (uint32_t i = 0; i < n; ++i)
-      if (n <= kMatrixMost || is_named(i)) rows.push_back(i);
-    if (rows.size() > kMatrixMost) rows.resize(kMatrixMost);
-    if (rows.empty()) return {};
-    size_t width = 0;
-    for (const uint32_t i : rows) width = std::max(width, columns_of(to_terminal(name_of(r_, i))));
-    std::string out = numbers ? "\n% of the usual rate, row sends to column; . not measured, x unreachable, "
-                                "! wrong bytes\n"
-                              : "\ntenths of the usual rate, row sends to column, = is 9 or more; . not "
-                                "measured, x unreachable, ! wrong bytes\n";
-    if (numbers) {
-      out += std::string(width, ' ');
-      for (uint32_t i = 0; i < n; ++i) out += fmt::format("{:>{}}", fmt::format("#{}", r_.ranks[i]), cell);
-      out += "\n";
+  for (const uint32_t i : matrix.rows()) {
+    out += padded(to_terminal(name_of(r, i)), width) + (matrix.has_numbers() ? "" : " ");
+    for (uint32_t j = 0; j < n; ++j) {
+      const SweepCell one = matrix.cell(i, j);
+      out += inked(fmt::format("{:>{}}", one.text, cell), one.ink, color);
     }
-    for (const uint32_t i : rows) {
-      out += padded(to_terminal(name_of(r_, i)), width) + (numbers ? "" : " ");
-      for (uint32_t j = 0; j < n; ++j) {
-        const Cell one = cell_of(i, j, numbers);
-        out += inked(fmt::format("{:>{}}", one.text, cell), one.ink, color);
-      }
-      out += "\n";
-    }
-    return out;
+    out += "\n";
   }
-
- private:
-  bool is_named(uint32_t member) const {
-    return std::ranges::any_of(r_.verdict.findings, [&](const SweepFinding& f) {
-      return std::ranges::find(f.members, member) != f.members.end();
-    });
-  }
-
-  Cell cell_of(uint32_t from, uint32_t to, bool numbers) const {
-    if (from == to) return {numbers ? "-" : "\\", Ink::kDim};
-    const auto at = links_.find({std::min(from, to), std::max(from, to)});
-    if (at == links_.end()) return {".", Ink::kDim};
-    if (at->second.wrong > 0) return {"!", Ink::kAlarm};
-    double best = -1;
-    bool reached = false, failed = false;
-    for (const sweep::PairRun* run : at->second.runs) {
-      const sweep::Flow& flow = from < to ? run->to_b : run->to_a;
-      if (flow.measured) best = std::max(best, flow.rate);
-      reached |= run->answer == PairAnswer::kMeasured;
-      failed |= run->answer == PairAnswer::kNotReached;
-    }
-    if (!reached) return failed ? Cell{"x", Ink::kAlarm} : Cell{".", Ink::kDim};
-    if (best < 0 || usual_ <= 0) return {".", Ink::kDim};
-    const double share = best / usual_;
-    const Ink ink = share < sweep::kSlowRate      ? Ink::kAlarm
-                    : share < sweep::kSuspectRate ? Ink::kCaution
-                                                  : Ink::kPlain;
-    if (numbers) return {fmt::format("{:.0f}", std::min(100 * share, 999.0)), ink};
-    return {share >= 0.9 ? "=" : fmt::format("{}", static_cast<int>(share * 10)), ink};
-  }
-
-  const SweepResult& r_;
-  const std::map<Pair, Link> links_;
-  double usual_ = 0;
-};
+  return out;
+}
 
 std::string unknown_text(const SweepResult& r) {
   std::string out;
@@ -219,6 +167,14 @@ std::string summary_text(const SweepResult& r) {
 
 }  // namespace
 
+std::vector<std::string> sweep_notes(const SweepResult& r) {
+  std::vector<std::string> out;
+  const std::string text = summary_text(r) + unknown_text(r);
+  for (const std::string_view line : split(text, '\n'))
+    if (!line.empty()) out.emplace_back(line);
+  return out;
+}
+
 std::string sweep_excluded(const SweepResult& r) {
   std::vector<std::string> out;
   std::set<std::string> seen;
@@ -232,12 +188,12 @@ std::string sweep_text(const SweepResult& r, bool color) {
   std::string out;
   for (const SweepFinding& f : r.verdict.findings) {
     out += inked(sentence(r, f), f.of == Of::kHost ? Ink::kAlarm : Ink::kCaution, color) + "\n";
-    out += fmt::format("  {}\n", advice(f));
+    out += fmt::format("  {}\n", sweep_advice(f));
   }
   if (const std::string hosts = sweep_excluded(r); !hosts.empty())
     out += fmt::format("  sbatch --exclude={}\n", to_terminal(hosts));
   if (r.verdict.findings.empty()) out += "nothing found\n";
-  return out + unknown_text(r) + summary_text(r) + Matrix(r).text(color);
+  return out + unknown_text(r) + summary_text(r) + matrix_text(r, color);
 }
 
 std::string sweep_json(const SweepResult& r) {

@@ -12,6 +12,12 @@ namespace culprit::cli {
 std::string sweep_text(const app::sweeping::SweepResult& result, bool color);
 std::string sweep_json(const app::sweeping::SweepResult& result);
 
+// What a finding says, and what to do about it. Names are safe for a terminal.
+std::string sweep_sentence(const app::sweeping::SweepResult& result, const sweep::SweepFinding& finding);
+const char* sweep_advice(const sweep::SweepFinding& finding);
+// "8 of 8 hosts measured 28 pairs in 2.0 s; usual …", with notes and hosts without an answer, a line each.
+std::vector<std::string> sweep_notes(const app::sweeping::SweepResult& result);
+
 // Hosts to leave out, by commas; empty: none.
 std::string sweep_excluded(const app::sweeping::SweepResult& result);
 

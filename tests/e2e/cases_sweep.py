@@ -78,6 +78,9 @@ def sweep_names_the_host_that_changes_bytes_and_the_report_shows_it(context: Con
     code, text = sweeps.run(fault)
     first = text.splitlines()[0]
     need(first.startswith("n4: wrong bytes with ") and "sbatch --exclude=n4" in text, text)
+    _, page = sweeps.run(fault, "--format", "html")
+    row = page[page.index('<th scope="row">n4</th>'):].split("</tr>")[0]
+    need(row.count('class="alarm"') == NODES - 1 and "<span class=\"found\">n4: wrong bytes" in page, page)
     done = subprocess.run([str(sweeps.culprit), "diagnose", str(logs), "--format", "json"],
                           stdout=subprocess.PIPE, text=True, check=True, timeout=60)
     verdict = json.loads(done.stdout)["verdict"]
