@@ -53,13 +53,22 @@ def as_user(uid: int, work: Any) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def events(daemon: Daemon) -> List[dict]:
-    found = []
-    for source in daemon.items(f"/v1/sources?job={JOB}"):
-        if source["kind"] == "socket":
+def steps_taken(daemon: Daemon) -> List[int]:
+    """The step at which each rank took save_now, once all ranks' events are in the evidence. The report may
+    be ahead of it: evidence is published when it is on disk."""
+    steps: Dict[int, int] = {}
+
+    def all_there() -> bool:
+        for source in daemon.items(f"/v1/sources?job={JOB}"):
+            if source["kind"] != "socket":
+                continue
             lines = daemon.evidence(source["path"]).decode(errors="replace").splitlines()
-            found += [json.loads(line) for line in lines if '"name":"advice"' in line]
-    return found
+            for one in (json.loads(line) for line in lines if '"name":"advice"' in line):
+                if (one["advice"], one["outcome"]) == ("save_now", "taken"):
+                    steps[one["rank"]] = one["step"]
+        return len(steps) == RANKS
+    wait_until(all_there, 60, f"the events of all ranks are in the evidence: {steps}")
+    return sorted(set(steps.values()))
 
 
 @case
@@ -76,9 +85,8 @@ def all_ranks_take_advice_at_one_step(context: Context) -> str:
     wait_until(lambda: row_of(daemon, "save_now").get("achieved", 0) == RANKS, 60,
                "all ranks have saved")
     need((context.folder / "saved.pt").exists(), "there is no checkpoint")
-    steps = {(one["outcome"], one["step"]) for one in events(daemon) if one["advice"] == "save_now"}
-    taken = {step for outcome, step in steps if outcome == "taken"}
-    need(len(taken) == 1, f"the ranks took it at steps {sorted(taken)}")
+    taken = steps_taken(daemon)
+    need(len(taken) == 1, f"the ranks took it at steps {taken}")
 
     refused = advise(daemon, "clip", "--value", "0.5")
     need(refused.returncode == 0, refused.stdout)
@@ -134,8 +142,8 @@ def a_slow_host_is_saved_for_before_the_job_leaves_it(context: Context) -> str:
                f"save_now is advised: {notes(daemon)[:6]}")
     wait_until(lambda: row_of(daemon, "save_now").get("achieved", 0) == RANKS, 60,
                "all ranks have saved")
-    steps = {one["step"] for one in events(daemon) if one["outcome"] == "taken"}
-    need(len(steps) == 1, f"the ranks took it at steps {sorted(steps)}")
+    steps = steps_taken(daemon)
+    need(len(steps) == 1, f"the ranks took it at steps {steps}")
     orders = context.folder / "orders.jsonl"
     wait_until(lambda: orders.exists() and '"end_tasks"' in orders.read_text(), 60,
                f"the attempt is ended after the checkpoint: {notes(daemon)[:8]}")
