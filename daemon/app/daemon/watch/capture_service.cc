@@ -38,14 +38,7 @@ struct CaptureService::Done {
 };
 
 CaptureService::CaptureService(io::Env& env, CaptureServiceOptions options)
-    : env_(env), options_(std::move(options)) {
-  for (const StreamState& state : options_.recorder->known())
-    if (state.info.kind == OriginKind::kPlugin && state.info.path == kCaptureSource && !state.ended) {
-      stream_ = state.info.id;
-      offset_ = state.size;
-      open_ = true;
-    }
-}
+    : env_(env), options_(std::move(options)), source_(*options_.recorder, kCaptureSource) {}
 
 CaptureService::~CaptureService() {
   if (worker_) worker_->abandon();
@@ -128,7 +121,7 @@ void CaptureService::ended(const Asked& asked, Done& done) {
   options_.log(LogLevel::kInfo, fmt::format("job {}{}: {} captured, {} with stacks (sample {})", asked.job,
                                             asked.moves ? "" : " does not go on", done.lines->lines.size(),
                                             counters_.with_stacks - before, asked.sample));
-  if (!bytes.empty()) store(std::move(bytes), env_.now(io::Clock::kWall));
+  if (!bytes.empty()) options_.take(source_.batch(std::move(bytes), env_.now(io::Clock::kWall)));
 }
 
 void CaptureService::keep_trouble(const std::string& job, const std::string& why) {
@@ -153,26 +146,6 @@ void CaptureService::add_line(const Asked& asked, const std::string& line, std::
   bytes += line + "\n";
   if (asked.moves) return;
   if (const auto finding = finding_of_state(line)) bytes += finding_line(*finding) + "\n";
-}
-
-void CaptureService::store(std::string bytes, TimeNs now) {
-  PieceBatch batch;
-  if (!std::exchange(open_, true)) {
-    stream_ = options_.recorder->allocate();
-    StreamInfo info;
-    info.id = stream_;
-    info.kind = OriginKind::kPlugin;
-    info.path = kCaptureSource;
-    info.opened_ns = now;
-    batch.opened.push_back(std::move(info));
-  }
-  Piece& piece = batch.pieces.emplace_back();
-  piece.stream = stream_;
-  piece.offset = offset_;
-  piece.bytes = std::move(bytes);
-  piece.time_ns = now;
-  offset_ += piece.bytes.size();
-  options_.take(std::move(batch));
 }
 
 }  // namespace culprit::app

@@ -17,6 +17,7 @@
 #include "app/daemon/intake/process_watch.h"
 #include "app/daemon/keep/recorder.h"
 #include "app/daemon/watch/capture_link.h"
+#include "app/daemon/watch/own_source.h"
 #include "io/env.h"
 #include "model/peer.h"
 #include "model/piece.h"
@@ -58,7 +59,6 @@ class CaptureService {
   void begin();
   void ended(const Asked& asked, Done& done);
   void add_line(const Asked& asked, const std::string& line, std::string& bytes);
-  void store(std::string bytes, TimeNs now);
   void keep_trouble(const std::string& job, const std::string& why);
 
   io::Env& env_;
@@ -66,9 +66,7 @@ class CaptureService {
   std::unique_ptr<io::Worker> worker_;  // created for the first capture
   std::deque<Asked> waiting_;
   bool busy_ = false, stopping_ = false;
-  StreamId stream_ = kNoStream;
-  uint64_t offset_ = 0;
-  bool open_ = false;  // declared in this run
+  OwnSource source_;
   std::set<std::string> errors_reported_;
   std::map<std::string, std::string> troubles_;  // by job
   Counters counters_;

@@ -74,23 +74,8 @@ void CheckService::store(const check::Outcome& outcome) {
   auto finding = finding_of_check(outcome, now);
   if (!finding || !options_.recorder || !options_.take || *stopping_) return;
   (void)fit_line(*finding);
-  PieceBatch batch;
-  if (!std::exchange(open_, true)) {
-    stream_ = options_.recorder->allocate();
-    StreamInfo info;
-    info.id = stream_;
-    info.kind = OriginKind::kPlugin;
-    info.path = kCheckSource;
-    info.opened_ns = now;
-    batch.opened.push_back(std::move(info));
-  }
-  Piece& piece = batch.pieces.emplace_back();
-  piece.stream = stream_;
-  piece.offset = offset_;
-  piece.bytes = finding_line(*finding) + "\n";
-  piece.time_ns = now;
-  offset_ += piece.bytes.size();
-  options_.take(std::move(batch));
+  if (!source_) source_.emplace(*options_.recorder, kCheckSource);
+  options_.take(source_->batch(finding_line(*finding) + "\n", now));
 }
 
 void CheckService::answer(const std::string& decision, const check::Outcome& outcome) {

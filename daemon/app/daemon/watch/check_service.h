@@ -8,12 +8,14 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/check/host_check.h"
 #include "app/config/config.h"
 #include "app/daemon/intake/process_watch.h"
 #include "app/daemon/keep/recorder.h"
+#include "app/daemon/watch/own_source.h"
 #include "io/env.h"
 #include "model/peer.h"
 
@@ -24,7 +26,7 @@ struct CheckServiceOptions {
   ProcessWatch* processes = nullptr;  // borrowed
   std::function<void(peer::CheckResult)> answer;
   std::function<void(LogLevel, const std::string&)> log;
-  Recorder* recorder = nullptr;  // borrowed: new stream numbers. Null: no findings are stored
+  Recorder* recorder = nullptr;  // borrowed. Null: no findings are stored
   std::function<void(PieceBatch&&)> take = nullptr;
   std::function<HostCheck(const HostCheckOptions&)> check = check_host;  // on the worker
 };
@@ -57,9 +59,7 @@ class CheckService {
   TimeNs began_ns_ = kNoTime;  // monotonic: of the last check that ran
   const std::shared_ptr<std::atomic<bool>> stopping_ = std::make_shared<std::atomic<bool>>(false);
   Counters counters_;
-  // The source of findings.
-  bool open_ = false;
-  uint64_t stream_ = 0, offset_ = 0;
+  std::optional<OwnSource> source_;  // of findings
 };
 
 }  // namespace culprit::app

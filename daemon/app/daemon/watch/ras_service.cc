@@ -327,13 +327,8 @@ RasService::RasService(io::Env& env, RasServiceOptions options)
     : env_(env),
       options_(std::move(options)),
       shared_(std::make_shared<Shared>()),
-      timer_(env.timer([this] { ask(); })) {
-  for (const StreamState& state : options_.recorder->known())
-    if (state.info.kind == OriginKind::kPlugin && !state.ended && state.info.path == kRasPath) {
-      stream_ = state.info.id;
-      offset_ = state.size;
-      open_ = true;
-    }
+      timer_(env.timer([this] { ask(); })),
+      source_(*options_.recorder, kRasPath) {
   start();
 }
 
@@ -413,24 +408,7 @@ void RasService::answered(Round&& round) {
 
 // Emits a line in the form of a finding about the host: the line goes to the job that it names.
 void RasService::give(std::string line) {
-  const TimeNs now = env_.now(io::Clock::kWall);
-  PieceBatch batch;
-  if (!std::exchange(open_, true)) {
-    stream_ = options_.recorder->allocate();
-    StreamInfo info;
-    info.id = stream_;
-    info.kind = OriginKind::kPlugin;
-    info.path = kRasPath;
-    info.opened_ns = now;
-    batch.opened.push_back(std::move(info));
-  }
-  Piece& piece = batch.pieces.emplace_back();
-  piece.stream = stream_;
-  piece.offset = offset_;
-  piece.bytes = std::move(line) + "\n";
-  piece.time_ns = now;
-  offset_ += piece.bytes.size();
-  options_.take(std::move(batch));
+  options_.take(source_.batch(std::move(line) + "\n", env_.now(io::Clock::kWall)));
 }
 
 }  // namespace culprit::app

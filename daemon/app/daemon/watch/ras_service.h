@@ -19,6 +19,7 @@
 #include "app/daemon/intake/process_watch.h"
 #include "app/daemon/keep/recorder.h"
 #include "app/daemon/watch/capture_link.h"
+#include "app/daemon/watch/own_source.h"
 #include "io/env.h"
 #include "model/piece.h"
 
@@ -71,11 +72,10 @@ class RasService {
   std::unique_ptr<io::Timer> timer_;
   Counters counters_;
   std::string trouble_;  // the last logged problem
-  StreamId stream_ = kNoStream;
-  uint64_t offset_ = 0;
+  OwnSource source_;
   TimeNs asked_ns_ = kNoTime;  // the last question
   uint32_t fast_rounds_ = 0;   // consecutive rounds without a change
-  bool asking_ = false, stopping_ = false, open_ = false;
+  bool asking_ = false, stopping_ = false;
   bool again_ = false;  // query again soon after the answer requested by hurry()
 };
 
