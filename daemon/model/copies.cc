@@ -13,7 +13,7 @@
 namespace culprit::copies {
 namespace {
 
-constexpr char kMark[] = {'C', 'C'};
+constexpr ProtocolMark kMark = {{'C', 'C'}, "what came is no message about copies"};
 constexpr size_t kHostBytes = 253, kSentenceBytes = 1024, kFormatBytes = 32, kIdBytes = 64,
                  kAddressBytes = 300;
 constexpr size_t kPeers = 64;
@@ -233,15 +233,12 @@ bool is_safe_path(std::string_view path) {
 const char* name_of(const Message& message) { return kNames[message.index()]; }
 
 std::string encode(const Message& message) {
-  std::string out(kMark, sizeof kMark);
   const auto* data = std::get_if<Data>(&message);
-  out.reserve(kHeaderBytes + (data ? data->bytes.size() : 0) + 128);
-  put(out, static_cast<uint16_t>(message.index()));
-  put(out, uint32_t{0});
+  std::string out =
+      begin_message(kMark, static_cast<uint16_t>(message.index()), data ? data->bytes.size() : 0);
   BodyWriter writer(out);
   std::visit([&](const auto& value) { fields(writer, value); }, message);
-  const auto size = static_cast<uint32_t>(out.size() - kHeaderBytes);
-  std::memcpy(out.data() + kHeaderBytes - sizeof size, &size, sizeof size);
+  end_message(out);
   return out;
 }
 
@@ -256,29 +253,13 @@ std::string to_bytes(const Manifest& manifest) {
 
 Result<Manifest> manifest_from(std::string_view bytes) { return read_body<Manifest>(bytes, "manifest"); }
 
-void Splitter::add(std::string_view bytes) {
-  if (begin_ > 0 && begin_ * 2 >= buffer_.size()) {
-    buffer_.erase(0, begin_);
-    begin_ = 0;
-  }
-  buffer_ += bytes;
-}
+Splitter::Splitter() : MessageBuffer(kMark, kFirstMessageBytes) {}
 
 Result<std::optional<Message>> Splitter::next() {
-  const std::string_view rest = std::string_view(buffer_).substr(begin_);
-  const size_t shown = std::min(rest.size(), sizeof kMark);
-  if (rest.substr(0, shown) != std::string_view(kMark, shown))
-    return fail(ErrorCode::kInvalid,
-                "what came is no message about copies: " + shorten(to_terminal(rest.substr(0, 16)), 64));
-  if (rest.size() < kHeaderBytes) return std::optional<Message>();
-  const auto type = get_at<uint16_t>(rest, sizeof kMark);
-  const auto size = get_at<uint32_t>(rest, kHeaderBytes - sizeof(uint32_t));
-  if (size > max_)
-    return fail(ErrorCode::kLimit,
-                fmt::format("a message of {} bytes came where at most {} are taken", size, max_));
-  if (rest.size() - kHeaderBytes < size) return std::optional<Message>();
-  begin_ += kHeaderBytes + size;
-  auto message = decode(type, rest.substr(kHeaderBytes, size));
+  const auto framed = next_frame();
+  if (!framed) return tl::unexpected(framed.error());
+  if (!*framed) return std::optional<Message>();
+  auto message = decode((*framed)->type, (*framed)->body);
   if (!message) return tl::unexpected(message.error());
   return std::optional<Message>(std::move(*message));
 }

@@ -20,11 +20,12 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "model/message_frame.h"
 
 namespace culprit::copies {
 
 constexpr uint16_t kVersion = 1;
-constexpr size_t kHeaderBytes = 8;
+constexpr size_t kHeaderBytes = kMessageHeaderBytes;
 // Files of one checkpoint on one host, and the bytes of their paths together.
 constexpr size_t kFiles = 4096;
 constexpr size_t kPathsBytes = 512 << 10;
@@ -207,18 +208,11 @@ std::string to_bytes(const Manifest& manifest);
 Result<Manifest> manifest_from(std::string_view bytes);
 
 // Cuts the received bytes of a connection into messages.
-class Splitter {
+class Splitter : public MessageBuffer {
  public:
-  void allow(size_t message_bytes) { max_ = message_bytes; }
-  void add(std::string_view bytes);
+  Splitter();
   // nullopt: more bytes are needed. After an error no message follows.
   Result<std::optional<Message>> next();
-  size_t held() const { return buffer_.size() - begin_; }
-
- private:
-  std::string buffer_;
-  size_t begin_ = 0;
-  size_t max_ = kFirstMessageBytes;
 };
 
 }  // namespace culprit::copies

@@ -13,7 +13,7 @@
 namespace culprit::peer {
 namespace {
 
-constexpr char kMark[] = {'C', 'P'};
+constexpr ProtocolMark kMark = {{'C', 'P'}, "what came is none of our messages"};
 constexpr size_t kProgramBytes = 64, kBootIdBytes = 64, kHostBytes = 253, kJobBytes = 256;
 // Limit of log kinds in a message: a newer version may have more kinds.
 constexpr size_t kLogsMax = 8;
@@ -292,47 +292,24 @@ bool is_host_name(std::string_view name) {
 }
 
 std::string encode(const Message& message) {
-  std::string out(kMark, sizeof kMark);
   const auto* frame = std::get_if<Frame>(&message);
-  out.reserve(kHeaderBytes + (frame ? frame->bytes.size() : 0) + 128);
-  put(out, static_cast<uint16_t>(message.index()));
-  put(out, uint32_t{0});
+  std::string out =
+      begin_message(kMark, static_cast<uint16_t>(message.index()), frame ? frame->bytes.size() : 0);
   Writer writer(out);
   std::visit([&](const auto& value) { fields(writer, value); }, message);
-  const auto size = static_cast<uint32_t>(out.size() - kHeaderBytes);
-  std::memcpy(out.data() + kHeaderBytes - sizeof size, &size, sizeof size);
+  end_message(out);
   return out;
 }
 
 Result<Message> decode(uint16_t type, std::string_view body) { return decode_as(type, body); }
 
-void Splitter::add(std::string_view bytes) {
-  // Erases consumed bytes once they are at least half of the buffer: each byte moves about once.
-  if (begin_ > 0 && begin_ * 2 >= buffer_.size()) {
-    buffer_.erase(0, begin_);
-    begin_ = 0;
-    if (buffer_.empty() && buffer_.capacity() > (size_t{1} << 20)) buffer_ = {};  // memory of one large frame
-  }
-  buffer_ += bytes;
-}
+Splitter::Splitter() : MessageBuffer(kMark, kFirstMessageBytes) {}
 
 Result<std::optional<Message>> Splitter::next() {
-  const std::string_view rest = std::string_view(buffer_).substr(begin_);
-  // Reports a wrong mark at its first wrong byte: a peer with another protocol may send nothing more and wait
-  // for an answer.
-  const size_t shown = std::min(rest.size(), sizeof kMark);
-  if (rest.substr(0, shown) != std::string_view(kMark, shown))
-    return fail(ErrorCode::kInvalid,
-                "what came is none of our messages: " + shorten(to_terminal(rest.substr(0, 16)), 64));
-  if (rest.size() < kHeaderBytes) return std::optional<Message>();
-  const auto type = get_at<uint16_t>(rest, sizeof kMark);
-  const auto size = get_at<uint32_t>(rest, kHeaderBytes - sizeof(uint32_t));
-  if (size > max_)
-    return fail(ErrorCode::kLimit,
-                fmt::format("a message of {} bytes came where at most {} are taken", size, max_));
-  if (rest.size() - kHeaderBytes < size) return std::optional<Message>();
-  begin_ += kHeaderBytes + size;
-  auto message = decode(type, rest.substr(kHeaderBytes, size));
+  const auto framed = next_frame();
+  if (!framed) return tl::unexpected(framed.error());
+  if (!*framed) return std::optional<Message>();
+  auto message = decode((*framed)->type, (*framed)->body);
   if (!message) return tl::unexpected(message.error());
   return std::optional<Message>(std::move(*message));
 }

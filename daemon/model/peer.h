@@ -22,6 +22,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "model/advice.h"
+#include "model/message_frame.h"
 
 namespace culprit::peer {
 
@@ -236,7 +237,7 @@ using Message =
                  StepsWanted, StacksWanted, EndTasks, CheckHost, CheckResult, Advise>;
 const char* name_of(const Message& message);
 
-constexpr size_t kHeaderBytes = 8;
+constexpr size_t kHeaderBytes = kMessageHeaderBytes;
 // Limit of the first message, sent before the peer is authenticated: a Hello has a few names and two logs.
 constexpr size_t kFirstMessageBytes = 16 << 10;
 // Limit of later messages: a frame of the store has at most 8 MiB, and compression adds at most 1/256.
@@ -256,19 +257,11 @@ Result<Message> decode(uint16_t type, std::string_view body);
 bool is_host_name(std::string_view name);
 
 // Cuts the received bytes of a connection into messages.
-class Splitter {
+class Splitter : public MessageBuffer {
  public:
-  // Size limit of the following messages; a larger message is an error.
-  void allow(size_t message_bytes) { max_ = message_bytes; }
-  void add(std::string_view bytes);
+  Splitter();
   // nullopt: more bytes are needed. After an error no message follows.
   Result<std::optional<Message>> next();
-  size_t held() const { return buffer_.size() - begin_; }  // bytes of messages not returned yet
-
- private:
-  std::string buffer_;
-  size_t begin_ = 0;
-  size_t max_ = kFirstMessageBytes;
 };
 
 }  // namespace culprit::peer
