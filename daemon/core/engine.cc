@@ -576,13 +576,12 @@ struct Engine::Impl {
   // Missing information for a better answer, and unread data.
   void ask(fuse::Draft& draft) {
     Report& report = draft.report;
-    std::vector<std::string>& open = draft.open;
     const bool found = report.hang || !report.suspects.empty() || !report.diagnoses.empty();
-    if (auto ranks = comm.missing(); ranks && found) open.push_back(std::move(*ranks));
+    if (auto ranks = comm.missing(); ranks && found) draft.open.push_back(std::move(*ranks));
     // People take stacks of a job that seems to stand still.
-    if (!found && !stacks.empty() && !draft.analysis.outcome.ended_well && open.empty())
-      open.emplace_back("whether the job goes on: its stacks are from after its last progress");
-    std::ranges::move(open, std::back_inserter(report.missing));
+    if (!found && !stacks.empty() && !draft.analysis.outcome.ended_well && draft.open.empty())
+      draft.open.emplace_back("whether the job goes on: its stacks are from after its last progress");
+    std::ranges::move(draft.open, std::back_inserter(report.missing));
     report.problems.insert(report.problems.end(), problems.begin(), problems.end());
     report_drops(log, comm, report.problems);
     report_troubles(*extent, report.problems);
@@ -636,26 +635,27 @@ struct Engine::Impl {
   }
 
   void add_numerics(fuse::Draft& draft) {
-    if (!numbers.empty()) add_metrics(draft.view, draft.analysis, draft.report);
+    if (!numbers.empty()) add_metrics(draft);
     if (auto lost = detect::find_lost_numbers(draft.view, draft.analysis))
       fuse::join_lost(std::move(*lost), draft.analysis, draft.report);
   }
 
-  void add_metrics(const detect::View& view, detect::Analysis& analysis, Report& report) {
+  void add_metrics(fuse::Draft& draft) {
     numerics::NumericFindings output = numbers.findings();
+    std::ranges::move(output.open, std::back_inserter(draft.open));
     for (Finding& finding : output.findings) {
       for (FindingSubject& subject : finding.subjects) {
         if (!subject.rank) continue;
-        RankPlace place = place_of(view, *subject.rank);
+        RankPlace place = place_of(draft.view, *subject.rank);
         if (!subject.host) subject.host = std::move(place.host);
         if (!subject.device) subject.device = place.device;
       }
-      analysis.findings.push_back(std::move(finding));
+      draft.analysis.findings.push_back(std::move(finding));
     }
     for (std::string& what : order.problems()) output.problems.push_back(std::move(what));
-    for (std::string& what : output.problems) report.problems.push_back({"", std::nullopt, std::move(what)});
-    report.numerics = std::move(output.faults);
-    report.curves = std::move(output.curves);
+    for (std::string& what : output.problems) draft.report.problems.push_back({"", {}, std::move(what)});
+    draft.report.numerics = std::move(output.faults);
+    draft.report.curves = std::move(output.curves);
   }
 };
 
@@ -715,7 +715,7 @@ std::span<const fuse::Pass<Engine::Impl>> Engine::Impl::passes() {
       {"plugins", {kOutcome}, {kFindings}, &I::add_plugins},
       {"rules", {kOutcome, kFindings}, {kFindings, kSigns, kOpen}, &I::add_signs},
       {"records", {kOutcome, kFindings}, {kFindings, kHang, kSigns, kOpen, kCharts}, &I::add_comm},
-      {"numbers", {kOutcome, kFindings}, {kFindings, kProblems, kCharts}, &I::add_numerics},
+      {"numbers", {kOutcome, kFindings}, {kFindings, kOpen, kProblems, kCharts}, &I::add_numerics},
       {"operations left out", {kFindings, kSigns}, {kFindings, kSigns}, &I::join_operations},
       {"hang",
        {kOutcome, kFindings, kSigns, kHang},

@@ -50,6 +50,15 @@ struct Votes {
   }
 };
 
+// By class.
+template <class Rows>
+std::map<std::string, Votes> votes_of(const Rows& rows) {
+  std::map<std::string, Votes> out;
+  for (const auto& [key, row] : rows)
+    if (row.stable && !row.digest.empty()) ++out[row.kind].of[row.digest], ++out[row.kind].all;
+  return out;
+}
+
 }  // namespace
 
 bool Alignment::add(const LoopEvent& event) {
@@ -67,10 +76,21 @@ bool Alignment::add(const LoopEvent& event) {
   return true;
 }
 
+std::vector<std::string> Alignment::open() const {
+  std::map<std::string, Votes> votes = votes_of(rows_);
+  std::vector<std::string> out;
+  for (const auto& [kind, of] : votes) {
+    if (of.of.size() < 2 || !of.majority().empty() || out.size() >= kFindings) continue;
+    out.push_back(
+        fmt::format("which device of {} ({}) computes wrong bits: an equal step gave {} different "
+                    "results, and no majority agrees; align three or more",
+                    of.all, kind, of.of.size()));
+  }
+  return out;
+}
+
 std::vector<Finding> Alignment::findings() const {
-  std::map<std::string, Votes> votes;
-  for (const auto& [key, row] : rows_)
-    if (row.stable && !row.digest.empty()) ++votes[row.kind].of[row.digest], ++votes[row.kind].all;
+  std::map<std::string, Votes> votes = votes_of(rows_);
   std::vector<Finding> out;
   for (const auto& [key, row] : rows_) {
     std::string why;

@@ -27,6 +27,8 @@ class Alignment {
   // One for each device that is wrong, at most kFindings.
   std::vector<Finding> findings() const;
   std::vector<std::string> problems() const;
+  // Which devices differ without a majority that says who is right: an open question for each class.
+  std::vector<std::string> open() const;
 
  private:
   struct Row {

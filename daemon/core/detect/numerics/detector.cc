@@ -72,6 +72,7 @@ NumericFindings Detector::findings() {
   out.curves = curves.result(window);
   out.problems = window.problems();
   for (std::string& problem : impl_->alignment.problems()) out.problems.push_back(std::move(problem));
+  out.open = impl_->alignment.open();
   if (impl_->unread_checks > 0) {
     out.problems.push_back(fmt::format("{} events of checks could not be used; the first: {}",
                                        impl_->unread_checks, impl_->first_unread));

@@ -27,6 +27,7 @@ struct NumericFindings {
   std::vector<NumericFault> faults;   // by step
   std::vector<Finding> findings;      // detector "numerics", one for each fault or wrong device
   std::vector<std::string> problems;  // input that could not be used, one sentence each
+  std::vector<std::string> open;      // what stays undecided, and what would decide it
   NumericCurves curves;               // for display
 };
 

@@ -63,6 +63,22 @@ BOOST_DATA_TEST_CASE(names_devices_that_differ_from_a_majority, boost::unit_test
   BOOST_TEST(wrong == sample.wrong, boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(devices_that_differ_without_a_majority_are_an_open_question) {
+  const auto open_of = [](const std::vector<const char*>& digests) {
+    Detector detector;
+    int host = 0;
+    for (const char* digest : digests)
+      detector.add(
+          align_event(fmt::format("n{}", ++host).c_str(),
+                      {{"at", "\"cuda:3\""}, {"class", "\"k\""}, {"digest", digest}, {"stable", "true"}}));
+    return detector.findings().open.size();
+  };
+  BOOST_TEST(open_of({"\"a\"", "\"b\""}) == 1u);
+  BOOST_TEST(open_of({"\"a\"", "\"b\"", "\"c\""}) == 1u);
+  BOOST_TEST(open_of({"\"a\"", "\"a\""}) == 0u);
+  BOOST_TEST(open_of({"\"a\"", "\"a\"", "\"b\""}) == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(rows_that_lack_a_part_are_counted) {
   Detector detector;
   detector.add(align_event("n1", {{"at", "7"}, {"class", "\"k\""}}));
