@@ -1,4 +1,4 @@
-// `culprit checkpoint plan` and `restore`, and the copies in `culprit checkpoint list`.
+// `culprit checkpoint plan` and `restore`, and the copies in `culprit checkpoint list`. Blocking; one thread.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// `culprit sweep`: pairs of an allocation's hosts exchange bytes before a job starts.
+// `culprit sweep`: pairs of an allocation's hosts exchange bytes before a job starts. Blocking; one thread.
 #pragma once
 
 #include "cli/verbs.h"

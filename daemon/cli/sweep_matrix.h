@@ -1,4 +1,4 @@
-// The matrix of a sweep: what each host sends to each other one. Pure.
+// The matrix of a sweep: what each host sends to each other one. Pure; any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// `culprit sweep --format html`: a page of its own with what was found and the matrix of pairs. Pure.
+// `culprit sweep --format html`: a page of its own with what was found and the matrix of pairs.
+// Pure; any thread.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// What `culprit sweep` prints: first what was found, where, and what to do; then a matrix of pairs. Pure.
+// What `culprit sweep` prints: first what was found, where, and what to do; then a matrix of pairs.
+// Pure; any thread.
 #pragma once
 
 #include <string>

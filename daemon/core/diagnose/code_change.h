@@ -1,4 +1,4 @@
-// Whether the program changed since the last good run, by job.toml's [code]. Pure.
+// Whether the program changed since the last good run, by job.toml's [code]. Pure; any thread.
 #pragma once
 
 #include "model/report.h"

@@ -1,7 +1,7 @@
-// Takes copies of other hosts' checkpoints, and gives them back. Two doors: TCP with TLS for the agents of
-// other hosts, whose name is that of their certificate; and a unix socket for users of this host, whose uid
-// the kernel reports. A user gets copies whose files are all the user's own; root gets all. A request of a
-// local user for another host's copies is passed on there, with the user's uid.
+// Takes copies of other hosts' checkpoints, and gives them back. Two listeners: TCP with TLS for the agents
+// of other hosts, whose name is that of their certificate; and a unix socket for users of this host, whose
+// uid the kernel reports. A user gets copies whose files are all the user's own; root gets all. A request of
+// a local user for another host's copies is passed on there, with the user's uid.
 //
 // Thread: the loop's, which also reads and writes the store: it has no other work. Owned by the caller.
 #pragma once

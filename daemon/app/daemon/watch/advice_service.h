@@ -1,4 +1,4 @@
-// Writes advice for the processes of a job on this host, at the word of the collector or of a person. Off
+// Writes advice for the processes of a job on this host, as the collector or a person asks. Off
 // unless `[act] advise` is set. Only users who have processes of the job here get a record, each an own one.
 //
 // Thread: the loop's, also for callbacks. Owns its worker.
