@@ -21,12 +21,12 @@ Result<std::unique_ptr<CopyService>> CopyService::start(io::Env& env, CopyServic
   parts.log = [post = service->callback_.post(), log = options.log](LogLevel level, const std::string& what) {
     post([log, level, what] { log(level, what); });
   };
-  auto in = LoopThread::start("copies-in", options.make_env,
+  auto in = LoopThread::start("copies-in", LoopPriority::kLow, options.make_env,
                               [parts](io::Env& own) { return std::make_shared<CopyIn>(own, parts); });
   if (!in) return tl::unexpected(in.error());
   service->in_ = std::move(*in);
   if (config.copies.folders.empty()) return service;
-  auto out = LoopThread::start("copies-out", options.make_env,
+  auto out = LoopThread::start("copies-out", LoopPriority::kIdle, options.make_env,
                                [parts](io::Env& own) { return std::make_shared<CopyOut>(own, parts); });
   if (!out) return tl::unexpected(out.error());
   service->out_ = std::move(*out);

@@ -17,14 +17,15 @@ namespace culprit::app {
 namespace {
 
 constexpr auto kEndWithin = std::chrono::seconds(2);
-constexpr int kNice = 19;
-constexpr int kIoIdle = 3 << 13;  // IOPRIO_CLASS_IDLE
-constexpr int kIoOfProcess = 1;   // IOPRIO_WHO_PROCESS: a thread, by its number
+constexpr int kIoIdle = 3 << 13;        // IOPRIO_CLASS_IDLE
+constexpr int kIoLast = (2 << 13) | 7;  // IOPRIO_CLASS_BE, its lowest level
+constexpr int kIoOfProcess = 1;         // IOPRIO_WHO_PROCESS: a thread, by its number
 
 // A sandbox may forbid it: the work is then bounded by its rate alone.
-void lower_priority() {
-  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), kNice);
-  (void)::syscall(SYS_ioprio_set, kIoOfProcess, 0, kIoIdle);
+void lower_to(LoopPriority priority) {
+  const bool idle = priority == LoopPriority::kIdle;
+  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), idle ? 19 : 10);
+  (void)::syscall(SYS_ioprio_set, kIoOfProcess, 0, idle ? kIoIdle : kIoLast);
 }
 
 void block_signals() {
@@ -43,14 +44,15 @@ struct LoopThread::Shared {
   bool leaving = false, ended = false;
 };
 
-Result<std::unique_ptr<LoopThread>> LoopThread::start(const std::string& name, MakeEnv make_env,
+Result<std::unique_ptr<LoopThread>> LoopThread::start(const std::string& name, LoopPriority priority,
+                                                      MakeEnv make_env,
                                                       std::function<std::shared_ptr<void>(io::Env&)> build) {
   auto shared = std::make_shared<Shared>();
   try {
-    shared->thread = std::thread([shared, name, make_env, build = std::move(build)]() mutable {
+    shared->thread = std::thread([shared, name, priority, make_env, build = std::move(build)]() mutable {
       block_signals();
       (void)::pthread_setname_np(::pthread_self(), name.substr(0, 15).c_str());
-      lower_priority();
+      lower_to(priority);
       {
         const auto env = make_env();
         auto built = build(*env);

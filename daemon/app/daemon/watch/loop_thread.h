@@ -1,5 +1,5 @@
 // A thread of low priority with a loop of its own: for work that moves many bytes, or that a hung mount may
-// block, apart from the daemon's loop. Threads and I/O that it starts are of low priority too, where the
+// block, apart from the daemon's loop. Threads and I/O that it starts have its priority too, where the
 // system lets the daemon lower it.
 //
 // Thread: the creator's. Never waits for a hung thread longer than two seconds.
@@ -16,11 +16,17 @@ namespace culprit::app {
 
 using MakeEnv = std::function<std::unique_ptr<io::Env>()>;
 
+enum class LoopPriority {
+  kIdle,  // nice 19, idle I/O: nobody waits for the work
+  kLow,   // nice 10, the last of the usual I/O: somebody may wait, as for a restore on a busy host
+};
+
 class LoopThread {
  public:
   // `build` runs on the new thread and returns what lives there; it is destroyed there before the Env. It and
   // what it captures may outlive this object, if the thread hangs.
-  static Result<std::unique_ptr<LoopThread>> start(const std::string& name, MakeEnv make_env,
+  static Result<std::unique_ptr<LoopThread>> start(const std::string& name, LoopPriority priority,
+                                                   MakeEnv make_env,
                                                    std::function<std::shared_ptr<void>(io::Env&)> build);
   // Ends the loop; does not wait.
   void stop();
