@@ -75,6 +75,10 @@ enabled = true
         super().wait_healthy(seconds)
         wait_until(lambda: self.restore("--list").returncode in (0, 1), seconds, "the daemon serves copies")
 
+    def memory_mb(self) -> float:
+        pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
     def copies(self) -> dict:
         return self.get("/v1/status").json()["copies"]
 
@@ -85,13 +89,14 @@ enabled = true
         return subprocess.run([*prefix, *command], capture_output=True, check=False, timeout=120, text=True)
 
 
-def two_hosts(context: Context, store: Optional[Path] = None, **keys: object) -> Tuple[Host, Host]:
+def two_hosts(context: Context, store: Optional[Path] = None, keeper_env: Optional[Dict[str, str]] = None,
+              **keys: object) -> Tuple[Host, Host]:
     pki = Pki(context.folder / "pki")
     writer, keeper = Host(context, pki, "node-a"), Host(context, pki, "node-b", store)
     writer.to, writer.keys = [keeper], dict(keys)
     writer.configure()
-    for host in (writer, keeper):
-        host.launch()
+    writer.launch()
+    keeper.launch(keeper_env)
     for host in (writer, keeper):
         host.wait_healthy()
     return writer, keeper
@@ -231,6 +236,30 @@ def copies_full_disk(context: Context) -> str:
     need(done.returncode == 0, f"restore: {done.stderr}")
     need(digests(to / "step-200") == digests(second), "the new copy has other bytes")
     return "refused and said on both sides; the older copy stayed; copied once there was room"
+
+
+@case
+def copies_slow_disk(context: Context) -> str:
+    """A store of 4 MB/s: the sender waits instead of filling memory, and the daemon answers meanwhile."""
+    env = {"LD_PRELOAD": str(context.bin_dir / "slow_disk.so"), "SLOW_DISK": str(context.folder / "node-b/store"),
+           "SLOW_DISK_RATE": str(4 * MIB), "SLOW_DISK_SYNC_US": "200000"}
+    writer, keeper = two_hosts(context, keeper_env=env, rate="1GiB")
+    before = keeper.memory_mb()
+    made = save(writer.checkpoints, 100, 48)
+    begin, slowest, most = time.monotonic(), 0.0, 0.0
+    while "step-100" not in (listed := writer.restore("--list")).stdout:
+        need(time.monotonic() - begin < 120, f"it is not copied: {listed.stderr} {writer.copies()}")
+        asked = time.monotonic()
+        need(keeper.health() == 200 and writer.health() == 200, "a slow disk makes a daemon unhealthy")
+        slowest, most = max(slowest, time.monotonic() - asked), max(most, keeper.memory_mb() - before)
+    took = time.monotonic() - begin
+    need(took > 10, f"48 MiB in {took:.1f} s: the disk was not slow")
+    need(most < 24, f"the daemon that stores took {most:.0f} MB more memory")
+    need(slowest < 5, f"a daemon answered after {slowest:.1f} s")
+    done = writer.restore("--step", "100", "--to", str(context.folder / "restored"))
+    need(done.returncode == 0, f"restore: {done.stderr}")
+    need(digests(context.folder / "restored" / made.name) == digests(made), "the copy has other bytes")
+    return f"48 MiB in {took:.0f} s, {most:.0f} MB more memory, answers within {slowest:.2f} s; equal by digest"
 
 
 # ---- a peer that lies
