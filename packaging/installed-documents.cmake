@@ -6,7 +6,8 @@ function(culprit_installed_documents out folder)
   set(named rules.md rules/README.md categories.md rules/CATEGORIES.md sdk.md sdk/README.md
     sdk-python.md sdk/python/README.md sdk-nccl.md sdk/nccl/README.md sdk-mpi.md sdk/mpi/README.md)
   file(GLOB there RELATIVE ${docs} ${docs}/*.md ${docs}/*.png)
-  set(names "#" "https://" "http://" examples/collector kubernetes/controller.yaml ${there})
+  set(names "#" "https://" "http://" examples/collector kubernetes/controller.yaml
+    kubernetes/README.md ${there})
   foreach(name IN LISTS there)
     if(name MATCHES "\\.md$")
       list(APPEND named ${name} daemon/docs/${name})

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What copies of checkpoints cost the job's own save.
 
-tests/bench/copies.py [--size 2GB] [--rounds 9] [--folder DIR] [--store DIR] [BIN_DIR]: two agents on this machine, one
-sends copies to the other. Saves of eight shards, each synced, in turn: into a folder that no agent watches,
-into the watched one ("alone"), and into the watched one while the checkpoint before it is still being copied
-("behind"). A row each: median seconds, ratio to the unwatched save of the same round (median, and its
-95 % interval by bootstrap). The last copy is restored and compared. Both agents share this machine's cores, and
-its disk too unless --store is in memory, as another host's would be another disk. Exit status 0 unless something could not be run or a byte differs."""
+tests/bench/copies.py [--size 2GB] [--rounds 9] [--folder DIR] [--store DIR] [BIN_DIR]: two agents on this
+machine, one sends copies to the other. Saves of eight shards, each synced, in turn: into a folder that no
+agent watches, into the watched one ("alone"), and into the watched one while the checkpoint before it is
+still being copied ("behind"). A row each: median seconds, and the ratio to the unwatched save of the same
+round (median, and its 95 % interval by bootstrap). The last copy is restored and compared. Both agents share
+this machine's cores, and its disk too unless --store is in memory, as another host's would be another disk.
+Exit status 0 unless something could not be run or a byte differs."""
 import argparse
 import os
 import random

@@ -241,8 +241,9 @@ def copies_full_disk(context: Context) -> str:
 @case
 def copies_slow_disk(context: Context) -> str:
     """A store of 4 MB/s: the sender waits instead of filling memory, and the daemon answers meanwhile."""
-    env = {"LD_PRELOAD": str(context.bin_dir / "slow_disk.so"), "SLOW_DISK": str(context.folder / "node-b/store"),
-           "SLOW_DISK_RATE": str(4 * MIB), "SLOW_DISK_SYNC_US": "200000"}
+    env = {"LD_PRELOAD": str(context.bin_dir / "slow_disk.so"),
+           "SLOW_DISK": str(context.folder / "node-b/store"), "SLOW_DISK_RATE": str(4 * MIB),
+           "SLOW_DISK_SYNC_US": "200000"}
     writer, keeper = two_hosts(context, keeper_env=env, rate="1GiB")
     before = keeper.memory_mb()
     made = save(writer.checkpoints, 100, 48)
@@ -259,7 +260,8 @@ def copies_slow_disk(context: Context) -> str:
     done = writer.restore("--step", "100", "--to", str(context.folder / "restored"))
     need(done.returncode == 0, f"restore: {done.stderr}")
     need(digests(context.folder / "restored" / made.name) == digests(made), "the copy has other bytes")
-    return f"48 MiB in {took:.0f} s, {most:.0f} MB more memory, answers within {slowest:.2f} s; equal by digest"
+    return f"48 MiB in {took:.0f} s, {most:.0f} MB more memory, answers within {slowest:.2f} s; " \
+           "equal by digest"
 
 
 # ---- a peer that lies

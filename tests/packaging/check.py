@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What the package promises: tests/packaging/check.py [--install] [BUILD_DIR]. Units, user and folders as
-systemd reads them; the .deb, its contents, and what lintian says. --install also tries it in a small Debian
-of its own (debootstrap, kept next to BUILD_DIR), starts culpritd as the package has it, asks it, removes and
-purges it. A row for each; last line 'N passed, N failed'."""
+systemd reads them; the .deb, its contents, and what lintian says; the manifests for Kubernetes. --install
+also tries the package in a small Debian of its own (debootstrap, kept next to BUILD_DIR), starts culpritd as
+the package has it, asks it, removes and purges it; and makes and starts the container image. A row for each;
+last line 'N passed, N failed'."""
 import argparse
 import configparser
 import json
@@ -401,6 +402,80 @@ def answers(root: Path, process: subprocess.Popen) -> str:
     raise Broken(f"/healthz of the installed daemon: {done.stdout!r}, exit {process.poll()}")
 
 
+@promise("the manifests for Kubernetes fit together, and their configurations are valid")
+def manifests(build: Build) -> str:
+    rendered = ran("kubectl", "kustomize", PACKAGING / "kubernetes")
+    try:
+        import yaml
+    except ImportError:
+        raise PassOver("python3-yaml is not installed") from None
+    objects = [one for one in yaml.safe_load_all(rendered) if one]
+    configs = {one["metadata"]["name"]: one["data"]["culpritd.toml"] for one in objects
+               if one["kind"] == "ConfigMap"}
+    for one in objects:
+        if one["kind"] not in ("DaemonSet", "StatefulSet"):
+            continue
+        name, pod = one["metadata"]["name"], one["spec"]["template"]["spec"]
+        claims = [claim["metadata"]["name"] for claim in one["spec"].get("volumeClaimTemplates", [])]
+        volumes = {volume["name"] for volume in pod["volumes"]} | set(claims)
+        mounts = pod["containers"][0]["volumeMounts"]
+        need({mount["name"] for mount in mounts} == volumes, f"{name}: mounts are not its volumes")
+        used = [volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume]
+        need(used[0] in configs, f"{name} has no configuration {used[0]}")
+        places = {mount["mountPath"] for mount in mounts}
+        need({"/var/lib/culprit", "/run/culprit", "/etc/culprit/tls"} <= places, f"{name}: {sorted(places)}")
+    certificates = ROOT / "examples/collector/make-certificates"
+    with tempfile.TemporaryDirectory(prefix="manifests-") as folder:
+        node, collector = os.uname().nodename, "culprit-collector.culprit.svc"
+        ran("sh", certificates, folder, node, collector)
+        for name, text in configs.items():
+            host = node if "agent" in name else collector
+            for written, here in (("/etc/culprit/tls/host", f"{folder}/{host}"), ("/etc/culprit/tls", folder),
+                                  ("/usr/share/culprit/rules", f"{ROOT}/rules")):
+                text = text.replace(written, here)
+            file = Path(folder) / f"{name}.toml"
+            file.write_text(text)
+            ran(build.folder / "bin/culpritd", "--check", "--config", file,
+                env={**os.environ, "KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"})
+    return f"{len(objects)} objects; {', '.join(sorted(configs))}"
+
+
+@promise("the container image runs by its own entry point, and diagnoses a job")
+def image(build: Build) -> str:
+    if os.geteuid():
+        raise PassOver("a root file system needs root")
+    for needed in ("mmdebstrap", "umoci"):
+        if not shutil.which(needed):
+            raise PassOver(f"{needed} is not installed")
+    archive = Path(ran(PACKAGING / "build-image", build.folder, timeout=1200).splitlines()[-1])
+    with tempfile.TemporaryDirectory(prefix="culprit-image-") as folder:
+        layout, bundle = Path(folder) / "layout", Path(folder) / "bundle"
+        layout.mkdir()
+        ran("tar", "-C", layout, "-xf", archive)
+        (tag,) = [one["annotations"]["org.opencontainers.image.ref.name"]
+                  for one in json.loads((layout / "index.json").read_text())["manifests"]]
+        ran("umoci", "unpack", "--image", f"{layout}:{tag}", bundle)
+        process = json.loads((bundle / "config.json").read_text())["process"]
+        root = bundle / "rootfs"
+        for made in ("run/culprit", "run/culprit-trace", "var/lib/culprit"):
+            (root / made).mkdir(parents=True, exist_ok=True)
+        ran(build.folder / "bin/culprit", "simulate", "logs", root / "job", "--hosts", "4",
+            "--fault", "gpu-lost", "--seed", "2")
+        said = inside(root, "/usr/bin/culprit", "diagnose", "/job/job").splitlines()[0]
+        here = ran(build.folder / "bin/culprit", "diagnose", root / "job/job").splitlines()[0]
+        need(said == here and "GPU" in said, f"{said}, and not {here}")
+        daemon = subprocess.Popen(["chroot", str(root), *process["args"]], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL, env={"PATH": "/usr/sbin:/usr/bin"})
+        try:
+            health = answers(root, daemon)
+            daemon.terminate()
+            need(daemon.wait(timeout=10) == 0, f"SIGTERM: exit {daemon.returncode}")
+        finally:
+            daemon.kill()
+            daemon.wait()
+    return f"{archive.name}, {archive.stat().st_size / 1e6:.0f} MB; /healthz: {health}"
+
+
 @promise("installs, runs as its user, is removed and purged, in a Debian of its own")
 def installed(build: Build) -> str:
     base = debian(build)
@@ -460,7 +535,7 @@ def main() -> int:
     build = Build(Path(options.build).resolve())
     counts = {"ok": 0, "FAIL": 0, "pass over": 0}
     for what, test in TESTS:
-        if test is installed and not options.install:
+        if test in (image, installed) and not options.install:
             continue
         try:
             outcome, words = "ok", test(build)

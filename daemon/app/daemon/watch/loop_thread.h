@@ -17,7 +17,7 @@ namespace culprit::app {
 using MakeEnv = std::function<std::unique_ptr<io::Env>()>;
 
 enum class LoopPriority {
-  kIdle,  // nice 19, idle I/O: nobody waits for the work
+  kIdle,  // nice 19, idle I/O: no one waits for the work
   kLow,   // nice 10, the last of the usual I/O: somebody may wait, as for a restore on a busy host
 };
 
