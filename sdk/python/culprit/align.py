@@ -3,12 +3,15 @@ share. A device whose digest differs from most of its kind computes wrong, altho
 
     srun --ntasks-per-node=1 python3 -m culprit.align | python3 -m culprit.align --judge
 
-Each device repeats the step: one that disagrees with itself is wrong without peers. A class is the version of
-torch with the name of the device; digests are compared within a class alone, from three devices on, and only
-against a strict majority. Otherwise there is no answer. Status of --judge: 1 if a device failed.
+Each device repeats the step. A class is the version of torch with the name of the device; digests are
+compared within a class alone. A device is wrong if it differs from a majority, or disagrees with itself while
+a majority agrees: one digest on more than half of three devices or more, and on more than half of their
+hosts. Otherwise there is no answer, nor for other bits that two hosts share: that is another library. Status
+of --judge: 1 if a device failed.
 
 The rows are events of a trace: `culprit diagnose` compares those in a folder, and culpritd those of a job's
-hosts (--send). A wrong device becomes a finding of the report.
+hosts (--send). A wrong device becomes a finding of the report. With check.align in its configuration,
+culpritd runs it when the collector's controller orders it.
 
 Everything in the model follows from whole numbers: no random generator, one thread, deterministic kernels."""
 import argparse
@@ -20,7 +23,7 @@ import socket
 import sys
 import time
 from collections import Counter
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 import culprit
 
@@ -92,8 +95,12 @@ def step(device: torch.device, disturb: Optional[Disturb] = None) -> str:
 
 
 def kind_of(device: torch.device) -> str:
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
-    return f"torch {torch.__version__}, {name}"
+    """Of equal kinds equal bits are due: what chooses kernels is part of it."""
+    if device.type != "cuda":
+        level = getattr(getattr(torch.backends, "cpu", None), "get_cpu_capability", str)()
+        return f"torch {torch.__version__}, {processor()} {level}".rstrip()
+    libraries = f"CUDA {torch.version.cuda or torch.version.hip}, cuDNN {torch.backends.cudnn.version()}"
+    return f"torch {torch.__version__}, {libraries}, {torch.cuda.get_device_name(device)}"
 
 
 def processor() -> str:
@@ -128,34 +135,65 @@ def measure(rounds: int, disturb: Optional[Disturb] = None) -> List[Dict[str, An
             digests = [step(device, disturb) for _ in range(rounds)]
             row.update(digest=digests[0], stable=len(set(digests)) == 1)
         except RuntimeError as error:
-            row.update(digest=None, stable=None, error=str(error).splitlines()[0][:200])
+            why = str(error) or type(error).__name__
+            row.update(digest=None, stable=None, error=why.splitlines()[0][:200])
         rows.append(row)
     return rows
 
 
+class Votes:
+    """What the devices of one class answered."""
+
+    def __init__(self) -> None:
+        self.devices = 0
+        self.hosts: Set[str] = set()
+        self.counts: "Counter[str]" = Counter()  # by digest, of devices that agree with themselves
+        self.sharers: Dict[str, Set[str]] = {}  # their hosts
+
+    def add(self, row: Dict[str, Any]) -> None:
+        self.devices += 1
+        self.hosts.add(str(row.get("host")))
+        if row.get("stable") is True:
+            digest = str(row.get("digest"))
+            self.counts[digest] += 1
+            self.sharers.setdefault(digest, set()).add(str(row.get("host")))
+
+    def majority(self) -> Optional[str]:
+        """The digest of more than half of three devices or more, and of more than half of their hosts."""
+        for digest, count in self.counts.most_common(1):
+            if self.devices >= 3 and count * 2 > self.devices and \
+                    len(self.sharers[digest]) * 2 > len(self.hosts):
+                return digest
+        return None
+
+
 def judge(rows: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """Each row with "answer" (passed, failed, no answer) and "why"."""
-    digests: Dict[str, "Counter[str]"] = {}
+    classes: Dict[str, Votes] = {}
     for row in rows:
-        if row.get("stable") is True:
-            digests.setdefault(str(row.get("class")), Counter())[str(row.get("digest"))] += 1
+        if isinstance(row.get("stable"), bool):
+            classes.setdefault(str(row.get("class")), Votes()).add(row)
+    common = {name: votes.majority() for name, votes in classes.items()}
     out: List[Dict[str, Any]] = []
     for row in rows:
-        peers = digests.get(str(row.get("class")), Counter())
-        total = sum(peers.values())
-        common, count = peers.most_common(1)[0] if peers else ("", 0)
-        if row.get("stable") is False:
-            answer, why = "failed", "equal steps gave different digests on it"
-        elif row.get("stable") is not True:
+        name, digest = str(row.get("class")), str(row.get("digest"))
+        votes = classes.get(name, Votes())
+        if not isinstance(row.get("stable"), bool):
             answer, why = "no answer", str(row.get("error") or "it gave no digest")
-        elif total < 3:
-            answer, why = "no answer", f"{total} of this kind answered, and 3 are needed"
-        elif count * 2 <= total:
-            answer, why = "no answer", f"no digest is that of most of {total} devices"
-        elif row.get("digest") == common:
-            answer, why = "passed", f"its digest is that of {count} of {total}"
+        elif votes.devices < 3:
+            answer, why = "no answer", f"{votes.devices} of this kind answered, and 3 are needed"
+        elif (most := common[name]) is None:
+            answer, why = "no answer", f"no digest is that of most of {votes.devices} devices"
+        elif row["stable"] is False:
+            answer, why = "failed", "equal steps gave different digests on it"
+        elif digest == most:
+            answer, why = "passed", f"its digest is that of {votes.counts[most]} of {votes.devices}"
+        elif len(votes.sharers[digest]) > 1:
+            answer = "no answer"
+            why = f"its digest differs, and {len(votes.sharers[digest])} hosts share it: another library?"
         else:
-            answer, why = "failed", f"its digest differs from that of {count} of {total}"
+            answer = "failed"
+            why = f"its digest differs from that of {votes.counts[most]} of {votes.devices}"
         out.append({"host": row.get("host"), "at": row.get("at"), "answer": answer, "why": why})
     return out
 

@@ -30,7 +30,10 @@ const AlignedCase kAlignedCases[] = {
     {"two and two", {{"n1", "a"}, {"n2", "a"}, {"n3", "b"}, {"n4", "b"}}, {}},
     {"classes apart", {{"n1", "a"}, {"n2", "a"}, {"n3", "b", "x"}, {"n4", "c", "x"}}, {}},
     {"no answer has no vote", {{"n1", "a"}, {"n2", "a"}, {"n3", ""}, {"n4", "b"}}, {"n4"}},
-    {"one that disagrees with itself", {{"n1", "a", "k", false}}, {"n1"}},
+    {"one that disagrees with itself", {{"n1", "a", "k", false}, {"n2", "a"}, {"n3", "a"}}, {"n1"}},
+    {"no peers", {{"n1", "a", "k", false}}, {}},
+    {"steps that are equal nowhere", {{"n1", "a", "k", false}, {"n2", "b", "k", false}, {"n3", "c"}}, {}},
+    {"another library on two hosts", {{"n1", "a"}, {"n2", "a"}, {"n3", "a"}, {"n4", "b"}, {"n5", "b"}}, {}},
     {"the last row of a device counts", {{"n1", "b"}, {"n1", "a"}, {"n2", "a"}, {"n3", "a"}}, {}},
 };
 
@@ -77,6 +80,22 @@ BOOST_AUTO_TEST_CASE(devices_that_differ_without_a_majority_are_an_open_question
   BOOST_TEST(open_of({"\"a\"", "\"b\"", "\"c\""}) == 1u);
   BOOST_TEST(open_of({"\"a\"", "\"a\""}) == 0u);
   BOOST_TEST(open_of({"\"a\"", "\"a\"", "\"b\""}) == 0u);
+  BOOST_TEST(open_of({"\"a\"", "\"a\"", "\"a\"", "\"b\"", "\"b\""}) == 1u);
+}
+
+// A host with many devices, or one that makes them up, does not outvote the other hosts.
+BOOST_AUTO_TEST_CASE(a_majority_is_one_of_hosts_too) {
+  Alignment alignment;
+  for (int device = 0; device < 64; ++device)
+    alignment.add({"liar", fmt::format("cuda:{}", device), "k", "x", true, kNoTime});
+  for (int host = 1; host < 8; ++host)
+    for (int device = 0; device < 8; ++device)
+      alignment.add({fmt::format("n{}", host), fmt::format("cuda:{}", device), "k", "a", true, kNoTime});
+  BOOST_TEST(alignment.findings().empty());
+  BOOST_TEST(alignment.open().size() == 1u);
+  for (int device = 0; device < 64; ++device)
+    alignment.add({"liar", fmt::format("cuda:{}", device), "k", device < 8 ? "x" : "", true, kNoTime});
+  BOOST_TEST(alignment.findings().size() == 8u);
 }
 
 BOOST_AUTO_TEST_CASE(rows_that_lack_a_part_are_counted) {
