@@ -37,8 +37,8 @@
 namespace culprit::collect {
 
 struct CollectorOptions {
-  // Gets the agents' answers to CheckHost.
-  std::function<void(const std::string& host, const peer::CheckResult& result)> checked = {};
+  // Gets each CheckResult and AlignResult of an agent.
+  std::function<void(const std::string& host, const peer::Message& result)> checked = {};
   std::string listen;                             // "HOST:PORT"
   std::shared_ptr<const io::TlsCredentials> tls;  // null: no TLS, on loopback only; names are not verified
   std::string program;

@@ -118,8 +118,9 @@ void Session::handle(peer::Message message) {
     if (auto* skipped = std::get_if<peer::Skipped>(&message)) return on_skipped(std::move(*skipped));
     if (const auto* status = std::get_if<peer::Status>(&message))
       return owner_.sink_.status(hello_.host, *status);
-    if (const auto* result = std::get_if<peer::CheckResult>(&message)) {
-      if (owner_.options_.checked) owner_.options_.checked(hello_.host, *result);
+    if (std::holds_alternative<peer::CheckResult>(message) ||
+        std::holds_alternative<peer::AlignResult>(message)) {
+      if (owner_.options_.checked) owner_.options_.checked(hello_.host, message);
       return;
     }
     if (const auto* ping = std::get_if<peer::Ping>(&message)) {

@@ -124,7 +124,7 @@ void Forwarder::finding(TimeNs at_ns) {
   if (session_) session_->finding();
 }
 
-void Forwarder::send(const peer::CheckResult& result) {
+void Forwarder::send(const peer::Message& result) {
   CULPRIT_CHECK(owner_.here());
   if (session_) session_->send(result);
 }

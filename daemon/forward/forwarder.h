@@ -88,8 +88,8 @@ class Forwarder {
   void reopened();
   // Call for a finding at this time: evidence around it is sent at once.
   void finding(TimeNs at_ns);
-  // The answer to a CheckHost. Dropped without a connection: the collector then has no answer.
-  void send(const peer::CheckResult& result);
+  // A CheckResult or AlignResult. Dropped without a connection: the collector then has no answer.
+  void send(const peer::Message& result);
   // Credentials for new connections. An open connection ends within seconds if the new credentials do not
   // accept the collector's certificate.
   void set_tls(std::shared_ptr<const io::TlsCredentials> tls);

@@ -77,8 +77,9 @@ class FrameSource {
   // The collector requests the end of a job's processes on this host.
   virtual void end_tasks(const peer::EndTasks& request) = 0;
 
-  // The collector requests a check of this host; the answer goes to Forwarder::send(). Default: no answer.
-  virtual void check_host(const peer::CheckHost&) {}
+  // CheckHost, AlignHost or AlignJudged from the collector; answers go to Forwarder::send(). Default: no
+  // answer.
+  virtual void check_host(const peer::Message&) {}
 
   // The collector advises a job on this host. Default: nothing.
   virtual void advise(const peer::Advise&) {}

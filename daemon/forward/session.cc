@@ -201,8 +201,9 @@ bool Session::handle(const peer::Message& message) {
     owner_.source_.end_tasks(*end);
     return true;
   }
-  if (const auto* check = std::get_if<peer::CheckHost>(&message)) {
-    owner_.source_.check_host(*check);
+  if (std::holds_alternative<peer::CheckHost>(message) || std::holds_alternative<peer::AlignHost>(message) ||
+      std::holds_alternative<peer::AlignJudged>(message)) {
+    owner_.source_.check_host(message);
     return true;
   }
   if (const auto* advise = std::get_if<peer::Advise>(&message)) {
@@ -212,7 +213,7 @@ bool Session::handle(const peer::Message& message) {
   return std::holds_alternative<peer::Unknown>(message);
 }
 
-void Session::send(const peer::CheckResult& result) {
+void Session::send(const peer::Message& result) {
   if (open_) write(result);
 }
 

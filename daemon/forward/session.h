@@ -21,7 +21,7 @@ class Session {
 
   void appended(peer::Log log);
   void finding();
-  void send(const peer::CheckResult& result);
+  void send(const peer::Message& result);
   void bye(const std::string& sentence);
 
  private:

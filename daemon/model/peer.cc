@@ -234,14 +234,44 @@ void fields(Io& io, M& m) {
 }
 
 template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, AlignHost>
+void fields(Io& io, M& m) {
+  io.text(m.decision, kJobBytes, "the decision's name is too long");
+  io.number(m.within_ms);
+}
+
+template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, AlignResult>
+void fields(Io& io, M& m) {
+  io.text(m.decision, kJobBytes, "the decision's name is too long");
+  io.list(m.rows, kAlignRows, [&](auto& row) {
+    io.text(row.at, kAlignBytes, "a device's name is too long");
+    io.text(row.kind, kAlignBytes, "a device's class is too long");
+    io.text(row.digest, kAlignBytes, "a digest is too long");
+    io.flag(row.stable);
+  });
+  io.flag(m.later);
+  sentence(io, m.why);
+}
+
+template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, AlignJudged>
+void fields(Io& io, M& m) {
+  io.text(m.decision, kJobBytes, "the decision's name is too long");
+  io.number(m.answer);
+  io.require(m.answer <= CheckAnswer::kNoAnswer, "there is no such answer");
+  sentence(io, m.why);
+}
+
+template <class Io, class M>
 requires std::is_same_v<std::remove_const_t<M>, Unknown>
 void fields(Io&, M&) {}
 
 // The type on the wire is the index in Message: existing entries stay, new ones are appended.
 constexpr const char* kNames[] = {
-    "unknown message", "hello",         "welcome",   "frame",      "skipped",      "ack",
-    "status",          "wanted",        "ping",      "pong",       "refused",      "bye",
-    "steps wanted",    "stacks wanted", "end tasks", "check host", "check result", "advise"};
+    "unknown message", "hello",      "welcome",      "frame",   "skipped",    "ack",          "status",
+    "wanted",          "ping",       "pong",         "refused", "bye",        "steps wanted", "stacks wanted",
+    "end tasks",       "check host", "check result", "advise",  "align host", "align result", "align judged"};
 static_assert(std::size(kNames) == std::variant_size_v<Message>);
 
 template <size_t I = 1>

@@ -180,6 +180,35 @@ struct CheckResult {
   bool operator==(const CheckResult&) const = default;
 };
 
+// From the collector: requests an equal step on each device of the host, to be compared with other hosts'
+// (docs/checks.md). An agent that does not allow it answers so; an agent without this message skips it.
+struct AlignHost {
+  std::string decision;        // "d-0001"; comes back with the result
+  uint32_t within_ms = 60000;  // limit of the step
+  bool operator==(const AlignHost&) const = default;
+};
+// The result of the step on one device.
+struct AlignRow {
+  std::string at, kind, digest;  // "cuda:3"; torch and the device's model; empty digest: no answer
+  bool stable = true;            // equal steps gave equal digests
+  bool operator==(const AlignRow&) const = default;
+};
+// From the agent: the answer to an AlignHost. The host is the one of the connection.
+struct AlignResult {
+  std::string decision;
+  std::vector<AlignRow> rows;  // empty: no answer
+  bool later = false;          // there may be an answer later: a process of a job is in the way
+  std::string why;             // one sentence, of no answer
+  bool operator==(const AlignResult&) const = default;
+};
+// From the collector: what the comparison says of the host, for the reports of its jobs.
+struct AlignJudged {
+  std::string decision;
+  CheckAnswer answer = CheckAnswer::kNoAnswer;
+  std::string why;  // one sentence
+  bool operator==(const AlignJudged&) const = default;
+};
+
 // From the collector: advice for the job's processes on the host (docs/formats.md, "Advice"). An agent
 // without this message, or one that does not allow it, skips it.
 struct Advise {
@@ -232,9 +261,9 @@ struct Unknown {
   bool operator==(const Unknown&) const = default;
 };
 
-using Message =
-    std::variant<Unknown, Hello, Welcome, Frame, Skipped, Ack, Status, Wanted, Ping, Pong, Refused, Bye,
-                 StepsWanted, StacksWanted, EndTasks, CheckHost, CheckResult, Advise>;
+using Message = std::variant<Unknown, Hello, Welcome, Frame, Skipped, Ack, Status, Wanted, Ping, Pong,
+                             Refused, Bye, StepsWanted, StacksWanted, EndTasks, CheckHost, CheckResult,
+                             Advise, AlignHost, AlignResult, AlignJudged>;
 const char* name_of(const Message& message);
 
 constexpr size_t kHeaderBytes = kMessageHeaderBytes;
@@ -247,6 +276,8 @@ constexpr size_t kSentenceBytes = 1024;
 // Running jobs in a Status.
 constexpr size_t kStatusJobs = 64;
 constexpr size_t kStepsWanted = 64;
+// Devices of a host in an AlignResult, and bytes of each of their texts.
+constexpr size_t kAlignRows = 64, kAlignBytes = 200;
 
 // The message with its header. Texts beyond their limit are cut.
 std::string encode(const Message& message);

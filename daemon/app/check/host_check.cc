@@ -24,25 +24,13 @@ constexpr int kTemporary = 75;            // EX_TEMPFAIL of sysexits.h: the comm
 constexpr int kNotRun = 126;              // and above, of a shell or env: the command was not run
 constexpr size_t kCommandOutput = 256 << 10;
 
-std::vector<std::string> environment() { return {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}; }
-
-std::vector<std::string> words_of(std::string_view command) {
-  std::vector<std::string> out;
-  while (!(command = trim(command)).empty()) {
-    const size_t end = std::min(command.find_first_of(" \t"), command.size());
-    out.emplace_back(command.substr(0, end));
-    command.remove_prefix(end);
-  }
-  return out;
-}
-
 // The parts that the program has written; then one for what it could not do.
 void run_program_parts(const HostCheckOptions& options, TimeNs within, std::vector<Part>& parts) {
   io::ProgramRun run;
   run.path = options.program.empty() ? io::helper_path(kProgram) : options.program;
   run.words = {kProgram, fmt::format("{}", within / kNsPerMs), fmt::format("{}", options.memory),
                fmt::format("{}", options.disk), options.folder};
-  run.environment = environment();
+  run.environment = check_environment();
   run.within_ns = within + kMargin;
   run.stop = options.stop;
   const io::ProgramEnd end = io::run_program(run);
@@ -71,7 +59,7 @@ Part run_command(const HostCheckOptions& options, const std::string& command, Ti
   run.words = words_of(command);
   if (run.words.empty()) return {"command", Answer::kNoAnswer, "it has no words", 0, "", 0};
   run.path = run.words.front();
-  run.environment = environment();
+  run.environment = check_environment();
   run.within_ns = within;
   run.output_max = kCommandOutput;
   run.stop = options.stop;
@@ -90,6 +78,18 @@ Part run_command(const HostCheckOptions& options, const std::string& command, Ti
 }
 
 }  // namespace
+
+std::vector<std::string> check_environment() { return {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}; }
+
+std::vector<std::string> words_of(std::string_view command) {
+  std::vector<std::string> out;
+  while (!(command = trim(command)).empty()) {
+    const size_t end = std::min(command.find_first_of(" \t"), command.size());
+    out.emplace_back(command.substr(0, end));
+    command.remove_prefix(end);
+  }
+  return out;
+}
 
 HostCheckOptions host_check_options(const Config& config) {
   HostCheckOptions out;

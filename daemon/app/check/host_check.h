@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/config/config.h"
@@ -37,6 +38,10 @@ struct HostCheck {
 // Why a check may not run next to these processes: a job of another ordinary user. Nothing: it may. `own`:
 // the user who checks.
 std::optional<std::string> job_in_the_way(const ProcessView& view, uint32_t own);
+
+// The words of a configured command, and what it finds in its environment.
+std::vector<std::string> words_of(std::string_view command);
+std::vector<std::string> check_environment();
 
 // A failed part leaves out the commands, which come last.
 HostCheck check_host(const HostCheckOptions& options);

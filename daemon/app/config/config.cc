@@ -83,6 +83,14 @@ void check_programs(LoadedConfig& loaded, uid_t owner) {
       loaded.errors.push_back(
           error_at(loaded, "act.launcher.command", fmt::format("{}: {}", program, trusted.error().text)));
   }
+  if (const std::string& align = loaded.config.check.align; !align.empty()) {
+    const std::string program = align.substr(0, align.find_first_of(" \t"));
+    const Status trusted = io::check_trusted_program(program, owner);
+    if (!trusted &&
+        (trusted.error().code == ErrorCode::kDenied || trusted.error().code == ErrorCode::kInvalid))
+      loaded.errors.push_back(
+          error_at(loaded, "check.align", fmt::format("{}: {}", program, trusted.error().text)));
+  }
   for (const AlertConfig& alert : loaded.config.alert) {
     if (alert.type != AlertType::kMail) continue;
     const Status trusted = io::check_trusted_program(alert.sendmail, owner);

@@ -212,6 +212,8 @@ struct Config {
   struct Check {
     bool enabled = false;               // at the collector's request
     std::vector<std::string> commands;  // vendor diagnostics: words separated by blanks
+    std::string align;                  // prints rows of an equal step; empty: none
+    uint64_t align_memory = uint64_t{8} << 30;
     uint64_t memory = 128 << 20, disk = 64 << 20;
     TimeNs within_ns = 120 * kNsPerSecond;
     TimeNs every_ns = 600 * kNsPerSecond;

@@ -318,6 +318,12 @@ const Option kOptions[] = {
      "[\"/usr/bin/dcgmi diag -r 1\", \"/usr/bin/rocm-smi --showrasinfo all\"]",
      "Diagnostics of the hardware's vendor: absolute paths with arguments, separated by blanks; no shell. "
      "Status 0: passed. A host with accelerators passes no check without one."},
+    {"check.align", TEXT(check.align, check_command, "command"), true,
+     "\"/usr/bin/python3 -I -m culprit.align\"",
+     "One step of a fixed model on each device, for a comparison with other hosts that the collector orders "
+     "after wrong numbers: an absolute path with arguments; no shell. Empty: none."},
+    {"check.align_memory", SizeType{OF(uint64_t, check.align_memory), 64 * kMiB, kTiB}, true, nullptr,
+     "Memory of check.align, within the daemon's MemoryMax."},
     {"check.memory", SizeType{OF(uint64_t, check.memory), 0, 64 * kGiB}, true, nullptr,
      "Memory to test, within the daemon's MemoryMax. \"0B\": none."},
     {"check.disk", SizeType{OF(uint64_t, check.disk), 0, kTiB}, true, nullptr,

@@ -326,9 +326,9 @@ Status Daemon::start_alerts() {
       return at == ended.end() ? AlertService::QuestionEnd{} : AlertService::QuestionEnd{at->end, at->by};
     });
   };
-  recovery.check_host = [this](const std::string& host, const peer::CheckHost& request) {
+  recovery.check_host = [this](const std::string& host, const peer::Message& request) {
     if (!checks_ || host != config_.host.name) return collector_ && collector_->ask({host}, request) > 0;
-    checks_->check(request);
+    checks_->take(request);
     return true;
   };
   auto ready = RecoveryService::open(env_, std::move(recovery));
@@ -360,7 +360,7 @@ Status Daemon::start_collecting() {
   options.presence = [this](const std::string& host, const std::string& boot) {
     if (recovery_) recovery_->see_agent(host, boot);
   };
-  options.limits.checked = [this](const std::string& host, const peer::CheckResult& result) {
+  options.limits.checked = [this](const std::string& host, const peer::Message& result) {
     if (recovery_) recovery_->checked(host, result);
   };
   auto opened = CollectorService::open(env_, std::move(options));
@@ -403,8 +403,8 @@ Status Daemon::start_uplink(std::shared_ptr<rules::Ruleset> rules) {
   options.end_tasks = [this](const peer::EndTasks& request) {
     if (ends_) ends_->end(request);
   };
-  options.check_host = [this](const peer::CheckHost& request) {
-    if (checks_) checks_->check(request);
+  options.check_host = [this](const peer::Message& request) {
+    if (checks_) checks_->take(request);
   };
   options.advise = [this](const peer::Advise& request) {
     if (advice_) advice_->advise(request);
@@ -555,7 +555,7 @@ void Daemon::start_capture() {
   CheckServiceOptions checking;
   checking.config = &config_;
   checking.processes = processes_.get();
-  checking.answer = [this](const peer::CheckResult& result) {
+  checking.answer = [this](const peer::Message& result) {
     if (uplink_) return uplink_->send(result);
     if (recovery_) recovery_->checked(config_.host.name, result);
   };

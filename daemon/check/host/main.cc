@@ -4,6 +4,10 @@
 // the lowest priority and needs no rights.
 //
 // culprit-node-check WITHIN_MS MEMORY_BYTES DISK_BYTES FOLDER
+// culprit-node-check run WITHIN_MS MEMORY_BYTES PROGRAM [WORD...]
+//
+// The second form replaces itself by a program with such limits.
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -12,6 +16,7 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,13 +46,20 @@ void limit(int what, uint64_t most) {
 }
 
 // The lowest priority: whatever else runs on the host goes first.
-void yield_to_others(uint64_t memory, TimeNs within) {
+void yield_to_others(TimeNs within) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::setpriority(PRIO_PROCESS, 0, 19);
   ::syscall(SYS_ioprio_set, kIoprioProcess, 0, kIoprioIdle);
   limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_AS, memory + kProgramBytes);
   limit(RLIMIT_CPU, static_cast<uint64_t>(within / kNsPerSecond) + 2);
+}
+
+// Without memory, the kernel ends this process before the daemon.
+void die_first() {
+  const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(file, "1000", 4);
+  ::close(file);
 }
 
 bool print(const Part& part) {
@@ -55,14 +67,29 @@ bool print(const Part& part) {
   return ::write(STDOUT_FILENO, line.data(), line.size()) == static_cast<ssize_t>(line.size());
 }
 
+// Drivers of accelerators reserve address space without end, so only memory that can be written counts.
+int run_other(int argc, char** argv) {
+  const auto within_ms = argc >= 5 ? number(argv[2]) : std::nullopt;
+  const auto memory = argc >= 5 ? number(argv[3]) : std::nullopt;
+  if (!within_ms || !memory || *within_ms > 3'600'000) return 2;
+  yield_to_others(static_cast<TimeNs>(*within_ms) * kNsPerMs);
+  limit(RLIMIT_DATA, *memory);
+  die_first();
+  ::execv(argv[4], argv + 4);
+  ::perror(argv[4]);
+  return 127;
+}
+
 int run(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "run") return run_other(argc, argv);
   const auto within_ms = argc == 5 ? number(argv[1]) : std::nullopt;
   const auto memory = argc == 5 ? number(argv[2]) : std::nullopt;
   const auto disk = argc == 5 ? number(argv[3]) : std::nullopt;
   if (!within_ms || !memory || !disk || *within_ms > 3'600'000) return 2;
   const TimeNs within = static_cast<TimeNs>(*within_ms) * kNsPerMs, until = steady_now() + within;
   const uint64_t seed = static_cast<uint64_t>(steady_now());
-  yield_to_others(*memory, within);
+  yield_to_others(within);
+  limit(RLIMIT_AS, *memory + kProgramBytes);
   bool written = print(check_pcie());
   if (const Part errors = check_memory_errors(); errors.answer != Answer::kNoAnswer)
     written = written && print(errors);

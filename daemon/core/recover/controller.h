@@ -128,12 +128,17 @@ struct HostRepaired {
   std::string by;
 };
 enum class CheckAnswer : uint8_t { kPassed, kFailed, kNoAnswer };
+enum class CheckKind : uint8_t {
+  kHost,   // each host by itself
+  kAlign,  // an equal step on all hosts of a job, compared with each other
+};
 // A node check's result, asked for or not.
 struct HostChecked {
   std::string host;
   CheckAnswer answer = CheckAnswer::kNoAnswer;
   std::string why;
   bool spare = false;  // of a spare host in its pool: a failed one is isolated
+  CheckKind kind = CheckKind::kHost;
 };
 // A person's answer to a question.
 struct Approval {
@@ -174,13 +179,14 @@ using Input =
 
 // ---- orders
 
-// Node checks on hosts; each answer comes back as HostChecked.
+// Checks on hosts; each answer comes back as HostChecked.
 struct CheckOrder {
   std::string decision;
   std::string job;  // key; empty: no job waits for it: the return, or the isolation, of a host that is out
   std::vector<std::string> hosts;
   std::string why;
   TimeNs until_ns = kNoTime;
+  CheckKind kind = CheckKind::kHost;
 };
 // One for a whole decision. The button, the link in the alert and `culprit recover approve` answer it.
 struct Question {

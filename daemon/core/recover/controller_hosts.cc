@@ -140,18 +140,35 @@ void HostSteps::reconcile(const std::string& host, const ControlledHost& was) {
       apply(j, JobEvidence::kHostByOthers);
 }
 
-void HostSteps::take(const HostChecked& in) {
+// Whether a job waited for it.
+bool HostSteps::answer_jobs(const HostChecked& in) {
   bool asked = false;
   for (auto& [key, j] : jobs) {
-    if (j.checks_wait.erase(in.host) == 0) continue;
+    if (j.check_kind != in.kind || j.checks_wait.erase(in.host) == 0) continue;
     asked = true;
     j.checks[in.host] = in.answer;
+    if (in.answer == CheckAnswer::kNoAnswer && j.unknown_why.empty())
+      j.unknown_why = fmt::format("{}: {}", in.host, in.why);
     if (!j.checks_wait.empty() || j.state != JobState::kCheck) continue;
     assess_checks(j);
     apply(j, JobEvidence::kChecked);
   }
+  return asked;
+}
+
+void HostSteps::take(const HostChecked& in) {
+  const bool failed = in.answer == CheckAnswer::kFailed;
+  // Equal bits say nothing of the rest of the host: they return none, and end no doubt.
+  if (in.kind == CheckKind::kAlign) {
+    if (failed) {
+      machines.confirmed(in.host, now);
+      note(NoteKind::kRecord, nullptr, fmt::format("{}: it computes other bits: {}", in.host, in.why));
+    }
+    return void(answer_jobs(in));
+  }
+  const bool asked = answer_jobs(in);
   const MachineRecord* machine = machines.find(in.host);
-  if (in.answer == CheckAnswer::kFailed) {
+  if (failed) {
     group_hosts.erase(in.host);
     machines.confirmed(in.host, now);
     note(NoteKind::kRecord, nullptr, fmt::format("{}: its check failed: {}", in.host, in.why));

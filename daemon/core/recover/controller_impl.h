@@ -78,7 +78,9 @@ struct ControlledJob {
   std::set<std::string> refused;             // hosts whose refusal was noted for this decision
   std::set<std::string> waits;               // ops without a result, of this state
   bool failed = false;                       // one of them failed
+  CheckKind check_kind = CheckKind::kHost;   // of the checks below
   std::map<std::string, CheckAnswer> checks;
+  std::string unknown_why;  // of the first check without an answer
   std::set<std::string> checks_wait;
   TimeNs wait_until_ns = kNoTime;     // kPlace
   TimeNs pending_since_ns = kNoTime;  // kRestart
@@ -133,6 +135,7 @@ struct JobSteps {
   void apply(ControlledJob& j, JobEvidence evidence);
   void assess(ControlledJob& j);
   void assess_checks(ControlledJob& j);
+  void note_checks(const ControlledJob& j, const std::vector<std::string>& failed);
   void note(NoteKind kind, const ControlledJob* j, std::string text,
             std::optional<ActionOrder> order = std::nullopt);
   std::string new_decision();
@@ -188,6 +191,7 @@ struct HostSteps : JobSteps {
  private:
   void reconcile(const std::string& host, const ControlledHost& was);
   void include_host(const std::string& host);
+  bool answer_jobs(const HostChecked& in);
   bool is_undo(const std::string& host, TimeNs isolated_ns) const;
   void isolate_doubtful(const std::string& host);
   void isolate_spare(const std::string& host, const std::string& why);

@@ -134,24 +134,57 @@ void JobSteps::assess(ControlledJob& j) {
       if (j.slow.size() < kSlowHosts) j.slow.insert(host);
 }
 
+// What the checks of the job's hosts found.
+void JobSteps::note_checks(const ControlledJob& j, const std::vector<std::string>& failed) {
+  std::string unknown;
+  const auto none =
+      std::ranges::count_if(j.checks, [](const auto& one) { return one.second == CheckAnswer::kNoAnswer; });
+  if (none > 0)
+    unknown = fmt::format("; {} without an answer, which is unknown{}{}", counted(none, "host"),
+                          j.unknown_why.empty() ? "" : ": ", j.unknown_why);
+  const bool align = j.check_kind == CheckKind::kAlign;
+  if (!failed.empty() && align)
+    return note(NoteKind::kRecord, &j,
+                fmt::format("an equal step gave other bits on {} than on most others{}", shown_list(failed),
+                            unknown));
+  if (!failed.empty()) return;
+  if (!align) return note(NoteKind::kRecord, &j, "no node check failed" + unknown);
+  const bool agree = none * 2 < static_cast<std::ptrdiff_t>(j.checks.size());
+  note(NoteKind::kRecord, &j,
+       (agree ? "an equal step gave the same bits on the hosts of the job"
+              : "open: whether a host computes wrong bits") +
+           unknown);
+}
+
 // Hosts that failed their check are at fault. No answer is unknown: another job, or any process of a user,
 // may be in its way.
 void JobSteps::assess_checks(ControlledJob& j) {
   std::vector<std::string> failed;
   for (const auto& [host, answer] : j.checks)
     if (answer == CheckAnswer::kFailed) failed.push_back(host);
-  j.treatment.check_first = false;
-  if (failed.empty()) return note(NoteKind::kRecord, &j, "no node check failed");
+  j.treatment.check_first = j.treatment.align = false;
+  note_checks(j, failed);
+  if (failed.empty()) return;
+  const bool align = j.check_kind == CheckKind::kAlign;
   Case c = j.lead.value_or(Case{});
-  c.fault = FaultClass::kDevice;
+  c.fault = align ? FaultClass::kSilentCorruption : FaultClass::kDevice;
   c.hosts = c.confirmed = failed;
+  if (align) {
+    c.root = "align: a device computes other bits than its peers";
+    c.code = "ALIGN";
+    c.title = "Device computes other bits than its peers";
+    c.devices.clear();
+    c.restart.devices.clear();
+    c.measured = options.policy.corruption_audits;  // the step was repeated, and has peers
+  }
   c.authors.plugin = true;  // the agent's own check; no user of the host writes it
   c.confidence = 1;
   c.newest_ns = now;
   if (c.code.empty()) c.code = "NODE-CHECK";
   j.lead = std::move(c);
   j.treatment = treat(*j.lead, {}, 0, options.policy);
-  j.treatment.why = fmt::format("the node check failed on {}", shown_list(failed));
+  j.treatment.why = fmt::format("{} on {}", align ? "an equal step gave other bits" : "the node check failed",
+                                shown_list(failed));
   j.failure.advice = j.treatment.restart;
   j.next = decide(j.ledger, j.failure, means_of(j), limits_of(j));
 }
@@ -419,6 +452,7 @@ void JobSteps::end_attempt(ControlledJob& j) {
 
 std::string JobSteps::decided_sentence(const ControlledJob& j) const {
   const Decision next_attempt = preview(j);
+  const bool aligns = j.treatment.align && !guard.check(j.partition);
   std::string text = j.lead ? j.lead->title : j.stalled ? "no progress" : "no verdict";
   if (j.lead && !j.lead->hosts.empty()) text += fmt::format(" on {}", shown_list(j.lead->hosts));
   text += fmt::format(" (confidence {:.2f})", j.lead ? j.lead->confidence : 0.0);
@@ -426,6 +460,7 @@ std::string JobSteps::decided_sentence(const ControlledJob& j) const {
     text += fmt::format("; machine: {}", to_string(j.treatment.machine));
   if (!j.treatment.why.empty()) text += ", " + j.treatment.why;
   if (!j.treatment.not_isolated.empty()) text += "; not isolated: " + j.treatment.not_isolated;
+  if (aligns) text += "; first an equal step on each host, to find one with wrong bits";
   if (j.treatment.probably_innocent > 0)
     text += fmt::format("; {} probably innocent", counted(j.treatment.probably_innocent, "host"));
   text += next_attempt.again ? "; the job runs again " : "; the job does not run again: ";
@@ -545,9 +580,13 @@ void JobSteps::isolate_hosts(ControlledJob& j) {
 }
 
 void JobSteps::check_hosts(ControlledJob& j) {
-  const std::vector<std::string>& targets = j.treatment.hosts.empty() ? j.attempt.hosts : j.treatment.hosts;
+  const bool align = j.treatment.align;
+  const std::vector<std::string>& targets =
+      align || j.treatment.hosts.empty() ? j.attempt.hosts : j.treatment.hosts;
+  j.check_kind = align ? CheckKind::kAlign : CheckKind::kHost;
   j.checks.clear();
   j.checks_wait.clear();
+  j.unknown_why.clear();
   if (targets.empty()) return;
   for (const std::string& host : targets) {
     j.checks[host] = CheckAnswer::kNoAnswer;
@@ -557,8 +596,9 @@ void JobSteps::check_hosts(ControlledJob& j) {
   order.decision = j.decision;
   order.job = j.key;
   order.hosts = targets;
-  order.why = j.treatment.why;
+  order.why = align ? "wrong numbers, and no host is certain: an equal step on each" : j.treatment.why;
   order.until_ns = now + options.bounds.check_ns;
+  order.kind = j.check_kind;
   out.emplace_back(std::move(order));
 }
 

@@ -153,6 +153,9 @@ class PolicyTable {
     if (in_doubt && past_.lacks_hosts && past_.may_check && c_.fault != FaultClass::kSlowHost)
       checks(fmt::format("too few hosts to leave out {} in doubt: node checks come first",
                          counted(c_.hosts.size(), "host")));
+    const bool numbers = c_.fault == FaultClass::kNumeric || c_.fault == FaultClass::kSilentCorruption;
+    if (numbers && p_.align && past_.may_check && out_.machine != Machine::kDevice)
+      out_.check_first = out_.align = true;
     if (out_.restart.kind == Restart::kElsewhere && out_.restart.hosts.empty())
       out_.restart.hosts = out_.hosts;
     return std::move(out_);

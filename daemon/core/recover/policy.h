@@ -85,6 +85,8 @@ struct Policy {
   // A host that is left out for one job alone comes back to it after so long (chosen by the sweep in
   // docs/simulated-cluster.md: 24 h leave a job of months without hosts).
   TimeNs exclude_ns = 8 * 3600 * kNsPerSecond;
+  // Wrong numbers without a certain host: an equal step on all hosts of the job finds one (docs/checks.md).
+  bool align = false;
   bool isolate_groups = true;  // over-isolation; false: groups are checked only
 };
 
@@ -147,6 +149,7 @@ struct Treatment {
   std::vector<std::string> devices;  // of kDevice
   RestartAdvice restart;             // for decide(); hosts are those that `machine` or the advice exclude
   bool check_first = false;          // no culprit twice: checks before the next attempt
+  bool align = false;                // with check_first: an equal step on all hosts of the job
   bool older = false;                // also resume from before the first wrong step
   uint32_t probably_innocent = 0;    // kGroup: hosts of the group that are probably sound
   std::string why;                   // one sentence without a full stop

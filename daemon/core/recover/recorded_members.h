@@ -106,6 +106,7 @@ void policy_members(Io& io, In& in) {
   io.member("cause_window_ns", in.cause_window_ns);
   io.member("exclude_ns", in.exclude_ns);
   io.member("isolate_groups", in.isolate_groups);
+  io.member("align", in.align);
 }
 // One of GuardOptions::partitions.
 struct PartitionStages {
@@ -332,6 +333,9 @@ void input_members(Io& io, In& in) {
   io.word("answer", in.answer);
   io.member("why", in.why);
   io.member("spare", in.spare);
+  bool align = in.kind == CheckKind::kAlign;
+  io.member("align", align);
+  if constexpr (!std::is_const_v<In>) in.kind = align ? CheckKind::kAlign : CheckKind::kHost;
 }
 template <class Io, Is<ActionResult> In>
 void input_members(Io& io, In& in) {

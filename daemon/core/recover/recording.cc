@@ -89,7 +89,8 @@ std::string line_of(const Order& order) {
     return fmt::format("{} {} {} {}{}", to_string(action->kind), action->target, action->decision, action->op,
                        texts(action->excluded, " -"));
   if (const auto* check = std::get_if<CheckOrder>(&order))
-    return fmt::format("check{} {}", texts(check->hosts, " "), check->decision);
+    return fmt::format("{}{} {}", check->kind == CheckKind::kAlign ? "align" : "check",
+                       texts(check->hosts, " "), check->decision);
   if (const auto* advice = std::get_if<AdviceOrder>(&order))
     return fmt::format("advise {} {} {}", to_string(advice->advice.kind), advice->job.id, advice->decision);
   const auto* question = std::get_if<Question>(&order);

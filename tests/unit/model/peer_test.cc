@@ -9,8 +9,16 @@ BOOST_AUTO_TEST_SUITE(peer_messages)
 
 namespace {
 
+// An initializer list of as many alternatives takes GCC 12 half an hour and 18 GB.
+template <class... M>
+std::vector<Message> list_of(M... message) {
+  std::vector<Message> out;
+  (out.emplace_back(std::move(message)), ...);
+  return out;
+}
+
 const std::vector<Message>& samples() {
-  static const std::vector<Message> all = {
+  static const std::vector<Message> all = list_of(
       Hello{kOldest,
             kNewest,
             "0.1.0",
@@ -21,22 +29,18 @@ const std::vector<Message>& samples() {
       Welcome{{1, 0}, "0.1.0", 5, {{Log::kCondensed, 11, false, 0}, {Log::kEvidence, 22, true, 7}}, 4 << 20},
       Frame{Log::kEvidence, FrameKind::kData, 8, std::string("CFRM\0\1", 6)},
       Frame{Log::kEvidence, FrameKind::kCheckpointEnd, 0, "x"},
-      Skipped{Log::kEvidence, 9, 12, "not forwarded by policy"},
-      Ack{Log::kCondensed, 11, 3, 1 << 20},
+      Skipped{Log::kEvidence, 9, 12, "not forwarded by policy"}, Ack{Log::kCondensed, 11, 3, 1 << 20},
       peer::Status{
           10, 5, 100, 2, 30, 4, false, "the disk is full", {"llama", "t5"}, {{Log::kEvidence, 4096, 3, 77}}},
-      Wanted{-5, 9, "a rank hangs"},
-      Ping{1},
-      Pong{2},
-      Refused{Refusal::kIdentity, "it calls itself node-4"},
-      Bye{"the agent stops"},
-      StepsWanted{"llama", {118, 119}},
-      StacksWanted{"llama", 2},
-      StacksWanted{"llama", 3, true, true},
-      EndTasks{"llama", "d-0001", 2000},
-      CheckHost{"d-0002", 30000},
+      Wanted{-5, 9, "a rank hangs"}, Ping{1}, Pong{2}, Refused{Refusal::kIdentity, "it calls itself node-4"},
+      Bye{"the agent stops"}, StepsWanted{"llama", {118, 119}}, StacksWanted{"llama", 2},
+      StacksWanted{"llama", 3, true, true}, EndTasks{"llama", "d-0001", 2000}, CheckHost{"d-0002", 30000},
       CheckResult{"d-0002", CheckAnswer::kFailed, "memory: 3 of 4096 pages differ"},
-      Advise{"llama", "d-0003", 1000, {7, AdviceKind::kRollback, 120, 9, 60000, AdviceReason::kNumbers}}};
+      AlignHost{"d-0002", 30000},
+      AlignResult{
+          "d-0002", {{"cuda:3", "torch 2.4, H100", "ab12", true}, {"cpu", "k", "", false}}, true, "later"},
+      AlignJudged{"d-0002", CheckAnswer::kFailed, "cuda:3: other bits"},
+      Advise{"llama", "d-0003", 1000, {7, AdviceKind::kRollback, 120, 9, 60000, AdviceReason::kNumbers}});
   return all;
 }
 

@@ -159,6 +159,9 @@ void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const Co
       .value(as_double(f.advice.times));
   m.counter("culprit_collector_checks_total", "Times that a host was asked to check itself.")
       .value(as_double(f.checks.times));
+  m.counter("culprit_collector_alignments_total",
+            "Times that a host was asked for an equal step, to be compared with other hosts'.")
+      .value(as_double(f.alignments.times));
   m.counter("culprit_collector_stacks_wanted_total", "Times that a host was asked for stacks of a job.")
       .value(as_double(f.stacks.times));
   m.counter("culprit_collector_steps_wanted_total", "Times that a host was asked for records of steps.")

@@ -271,6 +271,8 @@ size_t CollectorService::ask(const std::vector<std::string>& hosts, const peer::
   Counters::Asked& asked = std::holds_alternative<peer::StepsWanted>(request)    ? counters_.steps
                            : std::holds_alternative<peer::StacksWanted>(request) ? counters_.stacks
                            : std::holds_alternative<peer::CheckHost>(request)    ? counters_.checks
+                           : std::holds_alternative<peer::AlignHost>(request)    ? counters_.alignments
+                           : std::holds_alternative<peer::AlignJudged>(request)  ? counters_.judged
                            : std::holds_alternative<peer::Advise>(request)       ? counters_.advice
                                                                                  : counters_.ends;
   size_t sent = 0;

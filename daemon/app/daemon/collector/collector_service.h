@@ -68,8 +68,8 @@ class CollectorService : private collect::FrameSink {
   // Requests evidence around `at` for a finding from these hosts; a disconnected host gets the request when
   // it reconnects.
   void want(const std::vector<std::string>& hosts, TimeNs at, const std::string& reason);
-  // Sends StepsWanted, StacksWanted, EndTasks or CheckHost to these hosts' agents. A disconnected host never
-  // gets it. Returns the number of hosts that it was sent to.
+  // Sends StepsWanted, StacksWanted, EndTasks, a check or advice to these hosts' agents. A disconnected host
+  // never gets it. Returns the number of hosts that it was sent to.
   size_t ask(const std::vector<std::string>& hosts, const peer::Message& request);
   void set_tls(std::shared_ptr<const io::TlsCredentials> tls);
   void set_retention(uint64_t max_bytes, TimeNs max_age_ns);
@@ -94,6 +94,7 @@ class CollectorService : private collect::FrameSink {
       uint64_t times = 0, unsent = 0;
     } steps, stacks, ends, checks, advice;  // requests for records of steps, for stacks, to end tasks, and
                                             // for checks; advice to jobs
+    Asked alignments, judged;               // requests for an equal step; what came of one
     uint64_t wants = 0, wants_untaken = 0;  // requests for evidence; requests not sent at once
     size_t waiting = 0, engine_bytes = 0;
     bool restoring = false;

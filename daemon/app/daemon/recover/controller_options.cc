@@ -24,6 +24,7 @@ recover::ControllerOptions controller_options(const Config::Act& act) {
   guard.veto_ns = act.veto_ns;
   guard.probation_ns = act.probation_ns;
   out.policy.isolate_confidence = static_cast<double>(act.confidence) / 100;
+  out.policy.align = true;  // with the stage check, where hosts have check.align
   out.bounds.question_ns = act.question_ns;
   out.advise = act.advise;
   return out;

@@ -57,6 +57,10 @@ RecoveryService::RecoveryService(io::Env& env, RecoveryServiceOptions options)
       controller_(controller_options(options_.config->act)),
       log_(options_.config->state_dir + "/recover.inputs"),
       checks_(check_ways()),
+      alignments_({[this](const std::string& host, const peer::Message& message) {
+                     return options_.check_host && options_.check_host(host, message);
+                   },
+                   check_ways().boot_of, check_ways().job_on}),
       verdicts_(verdict_parts()) {
   soon_ = env_.timer([this] { look(); });
 }
@@ -247,7 +251,8 @@ void RecoveryService::run() {
     if (auto* action = std::get_if<ActionOrder>(&order)) {
       waiting_.push_back(std::move(*action));
     } else if (auto* check = std::get_if<recover::CheckOrder>(&order)) {
-      checks_.order(*check, wall());
+      check->kind == recover::CheckKind::kAlign ? alignments_.order(*check, wall())
+                                                : checks_.order(*check, wall());
     } else if (auto* question = std::get_if<recover::Question>(&order)) {
       note({recover::NoteKind::kDecided, question->job, question->decision, "asks: " + question->text, {}});
       questions_.ask(std::move(*question), wall());
@@ -437,8 +442,13 @@ void RecoveryService::beat_checks() {
   const auto due = spare_checks_.due(spare_hosts_, checks_spares ? act.spares_check_ns : 0, now);
   if (!due.empty())
     checks_.order({fmt::format("spare-{:x}", now), "", due, "spares are checked", kNoTime}, now);
-  for (const auto& [host, result] : std::exchange(check_results_, {})) checks_.answered(host, result, wall());
+  for (const auto& [host, result] : std::exchange(check_results_, {})) {
+    if (const auto* check = std::get_if<peer::CheckResult>(&result)) checks_.answered(host, *check, wall());
+    if (const auto* step = std::get_if<peer::AlignResult>(&result)) alignments_.answered(host, *step, wall());
+  }
   checks_.beat(wall());
+  alignments_.beat(wall());
+  for (recover::HostChecked& answer : alignments_.drain()) give(std::move(answer));
   for (recover::HostChecked& answer : checks_.drain()) {
     const auto spare = spare_checks_.answered(answer, wall());
     answer.spare = spare.is_spare;
@@ -456,7 +466,7 @@ void RecoveryService::see_agent(const std::string& host, const std::string& boot
   agent.boot = boot;
 }
 
-void RecoveryService::checked(const std::string& host, const peer::CheckResult& result) {
+void RecoveryService::checked(const std::string& host, const peer::Message& result) {
   if (!stopped_ && check_results_.size() < kAnswersMost) check_results_.emplace_back(host, result);
 }
 

@@ -21,6 +21,7 @@
 #include "app/config/config.h"
 #include "app/daemon/alerts/run_verdict.h"
 #include "app/daemon/engine/engine_worker.h"
+#include "app/daemon/recover/align_checks.h"
 #include "app/daemon/recover/host_checks.h"
 #include "app/daemon/recover/input_log.h"
 #include "app/daemon/recover/job_reports.h"
@@ -48,8 +49,9 @@ struct RecoveryServiceOptions {
   std::function<void(const std::vector<std::string>& hosts, const peer::EndTasks&)> end_tasks;
   // Gives advice to the processes of a job on these hosts.
   std::function<void(const std::vector<std::string>& hosts, const peer::Advise&)> advise = {};
-  // Has a host checked by its agent; false: it is not connected. Answers come to checked().
-  std::function<bool(const std::string& host, const peer::CheckHost&)> check_host = {};
+  // CheckHost, AlignHost or AlignJudged to a host's agent; false: it is not connected. Answers come to
+  // checked().
+  std::function<bool(const std::string& host, const peer::Message&)> check_host = {};
   std::function<SchedulerParts()> scheduler = {};  // empty: as `config` says
   // Questions of the controller as alerts: all that are open, and those that ended just now.
   std::function<void(std::span<const alert::Fault> open, std::span<const EndedQuestion> ended)> questions =
@@ -88,8 +90,8 @@ class RecoveryService {
   Status check(const std::string& host, const std::string& by);
   // The agent of a host connected, with the kernel's boot id; empty: it is not connected any more.
   void see_agent(const std::string& host, const std::string& boot);
-  // The answer of a host's agent; it takes effect with the next beat.
-  void checked(const std::string& host, const peer::CheckResult& result);
+  // A CheckResult or AlignResult of a host's agent; it takes effect with the next beat.
+  void checked(const std::string& host, const peer::Message& result);
 
   const Config& config() const { return *options_.config; }
   const recover::Controller& controller() const { return controller_; }
@@ -169,9 +171,10 @@ class RecoveryService {
   };
   std::map<std::string, Agent> agents_;  // by host, since the start
   HostChecks checks_;
+  AlignChecks alignments_;
   SpareChecks spare_checks_;
-  std::vector<std::string> spare_hosts_;                                  // as last seen
-  std::vector<std::pair<std::string, peer::CheckResult>> check_results_;  // by host, since the last beat
+  std::vector<std::string> spare_hosts_;                              // as last seen
+  std::vector<std::pair<std::string, peer::Message>> check_results_;  // by host, since the last beat
   std::vector<recover::Input> inputs_;
   store::RecoveryRows unwritten_;
   std::vector<ActionOrder> waiting_;       // for their rows to be stored

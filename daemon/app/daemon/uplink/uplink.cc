@@ -309,7 +309,7 @@ void Uplink::end_tasks(const peer::EndTasks& request) {
   if (options_.end_tasks) options_.end_tasks(request);
 }
 
-void Uplink::check_host(const peer::CheckHost& request) {
+void Uplink::check_host(const peer::Message& request) {
   CULPRIT_CHECK(owner_.here());
   if (options_.check_host) options_.check_host(request);
 }
@@ -319,7 +319,7 @@ void Uplink::advise(const peer::Advise& request) {
   if (options_.advise) options_.advise(request);
 }
 
-void Uplink::send(const peer::CheckResult& result) {
+void Uplink::send(const peer::Message& result) {
   CULPRIT_CHECK(owner_.here());
   if (forwarder_) forwarder_->send(result);
 }

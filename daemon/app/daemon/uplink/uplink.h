@@ -44,7 +44,7 @@ struct UplinkOptions {
   // The collector requests the stacks of a job on this host; may be empty.
   std::function<void(const peer::StacksWanted& wanted)> stacks_wanted = {};
   std::function<void(const peer::EndTasks& request)> end_tasks = {};
-  std::function<void(const peer::CheckHost& request)> check_host = {};
+  std::function<void(const peer::Message& request)> check_host = {};
   std::function<void(const peer::Advise& request)> advise = {};
 };
 
@@ -93,9 +93,9 @@ class Uplink final : public Pipeline, public forward::FrameSource {
   void steps_wanted(const std::string& job, const std::vector<int64_t>& steps) override;
   void stacks_wanted(const peer::StacksWanted& wanted) override;
   void end_tasks(const peer::EndTasks& request) override;
-  void check_host(const peer::CheckHost& request) override;
+  void check_host(const peer::Message& request) override;
   void advise(const peer::Advise& request) override;
-  void send(const peer::CheckResult& result);  // dropped without a connection
+  void send(const peer::Message& result);  // dropped without a connection
 
  private:
   struct Waiting {

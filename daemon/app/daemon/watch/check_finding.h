@@ -1,5 +1,5 @@
 // What a check of this host found, as a finding of its jobs' reports: raised by a failed check, cleared by
-// the next that passes. Pure; any thread.
+// the next that passes. So for the collector's comparison of an equal step. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -15,5 +15,6 @@ inline constexpr std::string_view kCheckSource = "plugin/culprit-check", kCheckP
 
 // Nothing: the check has no answer.
 std::optional<PluginFinding> finding_of_check(const check::Outcome& outcome, TimeNs now);
+std::optional<PluginFinding> finding_of_alignment(const check::Outcome& outcome, TimeNs now);
 
 }  // namespace culprit::app

@@ -13,6 +13,7 @@ namespace culprit::app {
 namespace {
 
 constexpr TimeNs kScanPatience = 5 * kNsPerSecond;  // limit of the wait for the processes of this host
+constexpr const char* kUnknownProcesses = "the processes of this host are unknown";
 
 }  // namespace
 
@@ -21,30 +22,53 @@ struct CheckService::Done {
   bool ran = false;
 };
 
+struct CheckService::Aligned {
+  AlignRun run;
+  bool ran = false;
+};
+
 CheckService::~CheckService() {
   *stopping_ = true;
   if (worker_) worker_->abandon();
 }
 
-std::string CheckService::refusal() const {
+void CheckService::take(const peer::Message& request) {
+  if (*stopping_) return;
+  if (const auto* one = std::get_if<peer::CheckHost>(&request)) return check(*one);
+  if (const auto* one = std::get_if<peer::AlignHost>(&request)) return align(*one);
+  const auto* judged = std::get_if<peer::AlignJudged>(&request);
+  if (judged == nullptr || !options_.config->check.enabled) return;
+  options_.log(
+      judged->answer == peer::CheckAnswer::kFailed ? LogLevel::kWarning : LogLevel::kInfo,
+      fmt::format("equal step of this host for {}: {}; {}", to_terminal(judged->decision),
+                  check::to_string(static_cast<check::Answer>(judged->answer)), to_terminal(judged->why)));
+  store(finding_of_alignment({static_cast<check::Answer>(judged->answer), to_terminal(judged->why)},
+                             env_.now(io::Clock::kWall)));
+}
+
+// `last_ns`: of the last one of its kind.
+std::string CheckService::refusal(TimeNs last_ns) const {
   if (!options_.config->check.enabled) return "check.enabled is off on this host";
-  if (busy_) return "another check runs";
-  const TimeNs since = env_.now(io::Clock::kMonotonic) - began_ns_;
-  if (began_ns_ != kNoTime && since < options_.config->check.every_ns)
-    return fmt::format("the last check was {} ago, and check.every is {}", format_duration(since),
+  const TimeNs since = env_.now(io::Clock::kMonotonic) - last_ns;
+  if (last_ns != kNoTime && since < options_.config->check.every_ns)
+    return fmt::format("the last one was {} ago, and check.every is {}", format_duration(since),
                        format_duration(options_.config->check.every_ns));
+  return busy_ ? "another check runs" : "";
+}
+
+// Empty: there is one.
+std::string CheckService::make_worker() {
+  if (worker_) return {};
+  auto made = env_.worker("host check");
+  if (!made) return made.error().text;
+  worker_ = std::move(*made);
   return {};
 }
 
 void CheckService::check(const peer::CheckHost& request) {
-  if (*stopping_) return;
-  if (const std::string why = refusal(); !why.empty())
-    return answer(request.decision, {check::Answer::kNoAnswer, why});
-  if (!worker_) {
-    auto made = env_.worker("host check");
-    if (!made) return answer(request.decision, {check::Answer::kNoAnswer, made.error().text});
-    worker_ = std::move(*made);
-  }
+  std::string why = refusal(began_ns_);
+  if (why.empty()) why = make_worker();
+  if (!why.empty()) return answer(request.decision, {check::Answer::kNoAnswer, why});
   HostCheckOptions options = host_check_options(*options_.config);
   options.within_ns = std::min(options.within_ns, TimeNs{request.within_ms} * kNsPerMs);
   options.stop = stopping_.get();
@@ -53,8 +77,9 @@ void CheckService::check(const peer::CheckHost& request) {
   worker_->submit(
       [options, done, stop = stopping_, processes = options_.processes, run = options_.check, &env = env_] {
         const auto view = processes->view(env.now(io::Clock::kWall), kScanPatience);
-        const auto why = view ? job_in_the_way(*view, ::geteuid()) : "the processes of this host are unknown";
-        if (why) return void(done->outcome = {check::Answer::kNoAnswer, *why});
+        const auto in_the_way =
+            view ? job_in_the_way(*view, ::geteuid()) : std::optional<std::string>(kUnknownProcesses);
+        if (in_the_way) return void(done->outcome = {check::Answer::kNoAnswer, *in_the_way});
         done->ran = true;
         done->outcome = run(options).outcome;
       },
@@ -62,20 +87,64 @@ void CheckService::check(const peer::CheckHost& request) {
         busy_ = false;
         if (done->ran) {
           began_ns_ = began;
-          store(done->outcome);
+          const TimeNs now = env_.now(io::Clock::kWall);
+          store(finding_of_check(done->outcome, now));
+          // A repair is proven by a check: an alignment needs peers.
+          if (done->outcome.answer == check::Answer::kPassed) store(finding_of_alignment(done->outcome, now));
         }
         answer(decision, done->outcome);
       });
 }
 
+void CheckService::align(const peer::AlignHost& request) {
+  peer::AlignResult out;
+  out.decision = request.decision;
+  out.why = options_.config->check.align.empty() && options_.config->check.enabled
+                ? "check.align is not set on this host"
+                : refusal(aligned_ns_);
+  out.later = busy_ && options_.config->check.enabled;
+  if (out.why.empty()) out.why = make_worker();
+  if (!out.why.empty()) return answer(out);
+  AlignRunOptions options = align_run_options(*options_.config);
+  options.within_ns = std::min(options.within_ns, TimeNs{request.within_ms} * kNsPerMs);
+  options.stop = stopping_.get();
+  busy_ = true;
+  auto done = std::make_shared<Aligned>();
+  worker_->submit(
+      [options, done, stop = stopping_, processes = options_.processes, run = options_.align, &env = env_] {
+        const auto view = processes->view(env.now(io::Clock::kWall), kScanPatience);
+        const auto in_the_way =
+            view ? job_in_the_way(*view, ::geteuid()) : std::optional<std::string>(kUnknownProcesses);
+        if (in_the_way) return void(done->run.why = *in_the_way);
+        done->ran = true;
+        done->run = run(options);
+      },
+      [this, done, out, began = env_.now(io::Clock::kMonotonic)]() mutable {
+        busy_ = false;
+        if (done->ran) aligned_ns_ = began;
+        out.rows = std::move(done->run.rows);
+        out.why = std::move(done->run.why);
+        out.later = !done->ran;
+        answer(out);
+      });
+}
+
+void CheckService::answer(const peer::AlignResult& result) {
+  if (*stopping_) return;
+  options_.log(LogLevel::kInfo,
+               fmt::format("equal step of this host for {}: {}", to_terminal(result.decision),
+                           result.rows.empty() ? "no answer; " + to_terminal(result.why)
+                                               : counted(result.rows.size(), "device")));
+  options_.answer(result);
+}
+
 // The jobs of this host see it: of a failed check while it stands, and no more after one that passes.
-void CheckService::store(const check::Outcome& outcome) {
-  const TimeNs now = env_.now(io::Clock::kWall);
-  auto finding = finding_of_check(outcome, now);
-  if (!finding || !options_.recorder || !options_.take || *stopping_) return;
-  (void)fit_line(*finding);
+void CheckService::store(const std::optional<PluginFinding>& found) {
+  if (!found || !options_.recorder || !options_.take || *stopping_) return;
+  PluginFinding finding = *found;
+  (void)fit_line(finding);
   if (!source_) source_.emplace(*options_.recorder, kCheckSource);
-  options_.take(source_->batch(finding_line(*finding) + "\n", now));
+  options_.take(source_->batch(finding_line(finding) + "\n", finding.time_ns));
 }
 
 void CheckService::answer(const std::string& decision, const check::Outcome& outcome) {
@@ -87,7 +156,7 @@ void CheckService::answer(const std::string& decision, const check::Outcome& out
   options_.log(passed ? LogLevel::kInfo : LogLevel::kWarning,
                fmt::format("check of this host for {}: {}; {}", to_terminal(decision),
                            check::to_string(outcome.answer), outcome.why));
-  options_.answer({decision, static_cast<peer::CheckAnswer>(outcome.answer), outcome.why});
+  options_.answer(peer::CheckResult{decision, static_cast<peer::CheckAnswer>(outcome.answer), outcome.why});
 }
 
 }  // namespace culprit::app

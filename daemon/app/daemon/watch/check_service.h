@@ -1,6 +1,6 @@
-// Checks this host at the collector's request (docs/checks.md). Off unless `[check] enabled` is set. One
-// check at a time, not more often than `check.every`, and never while a user's job has processes here. Each
-// request gets one answer; a refusal is no answer, never a failure.
+// Checks this host at the collector's request, or does an equal step on its devices (docs/checks.md). Off
+// unless `[check] enabled` is set. One at a time, each not more often than `check.every`, and never while a
+// user's job has processes here. Each request gets one answer; a refusal is no answer, never a failure.
 //
 // Thread: the loop's, also for callbacks. Owns its worker.
 #pragma once
@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "app/check/align_run.h"
 #include "app/check/host_check.h"
 #include "app/config/config.h"
 #include "app/daemon/intake/process_watch.h"
@@ -18,17 +19,19 @@
 #include "app/daemon/watch/own_source.h"
 #include "io/env.h"
 #include "model/peer.h"
+#include "model/plugin_finding.h"
 
 namespace culprit::app {
 
 struct CheckServiceOptions {
-  const Config* config = nullptr;     // borrowed
-  ProcessWatch* processes = nullptr;  // borrowed
-  std::function<void(peer::CheckResult)> answer;
+  const Config* config = nullptr;                    // borrowed
+  ProcessWatch* processes = nullptr;                 // borrowed
+  std::function<void(const peer::Message&)> answer;  // CheckResult, AlignResult
   std::function<void(LogLevel, const std::string&)> log;
   Recorder* recorder = nullptr;  // borrowed. Null: no findings are stored
   std::function<void(PieceBatch&&)> take = nullptr;
   std::function<HostCheck(const HostCheckOptions&)> check = check_host;  // on the worker
+  std::function<AlignRun(const AlignRunOptions&)> align = run_align;     // on the worker
 };
 
 class CheckService {
@@ -37,7 +40,8 @@ class CheckService {
   // Does not wait for a running check.
   ~CheckService();
 
-  void check(const peer::CheckHost& request);
+  // CheckHost, AlignHost, AlignJudged.
+  void take(const peer::Message& request);
   void stop() { *stopping_ = true; }
 
   struct Counters {
@@ -48,15 +52,20 @@ class CheckService {
 
  private:
   struct Done;
-  std::string refusal() const;
+  struct Aligned;
+  std::string refusal(TimeNs last_ns) const;
+  std::string make_worker();
+  void check(const peer::CheckHost& request);
+  void align(const peer::AlignHost& request);
+  void answer(const peer::AlignResult& result);
   void answer(const std::string& decision, const check::Outcome& outcome);
-  void store(const check::Outcome& outcome);
+  void store(const std::optional<PluginFinding>& finding);
 
   io::Env& env_;
   const CheckServiceOptions options_;
   std::unique_ptr<io::Worker> worker_;  // created for the first request
   bool busy_ = false;
-  TimeNs began_ns_ = kNoTime;  // monotonic: of the last check that ran
+  TimeNs began_ns_ = kNoTime, aligned_ns_ = kNoTime;  // monotonic: of the last check and step that ran
   const std::shared_ptr<std::atomic<bool>> stopping_ = std::make_shared<std::atomic<bool>>(false);
   Counters counters_;
   std::optional<OwnSource> source_;  // of findings

@@ -25,4 +25,18 @@ BOOST_AUTO_TEST_CASE(a_failed_check_raises_what_a_passed_one_clears) {
   BOOST_TEST(finding_of_check({Answer::kFailed, "dcgmi: exited with status 1"}, 5)->component == "unknown");
 }
 
+BOOST_AUTO_TEST_CASE(other_bits_are_a_finding_of_their_own) {
+  using check::Answer;
+  BOOST_TEST(!finding_of_alignment({Answer::kNoAnswer, "cuda:0: 2 devices"}, 5));
+  const auto failed = finding_of_alignment({Answer::kFailed, "cuda:3: other bits"}, 5);
+  BOOST_REQUIRE(failed);
+  BOOST_TEST((failed->state == PluginState::kRaised));
+  BOOST_TEST(failed->component == "gpu");
+  BOOST_TEST(failed->symptom == "numeric");
+  const auto passed = finding_of_alignment({Answer::kPassed, "cuda:3: its bits"}, 6);
+  BOOST_TEST((passed->state == PluginState::kCleared));
+  BOOST_TEST(passed->id == failed->id);
+  BOOST_TEST(passed->id != finding_of_check({Answer::kPassed, ""}, 6)->id);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

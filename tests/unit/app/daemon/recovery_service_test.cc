@@ -74,9 +74,14 @@ struct ControlledSite {
       for (const std::string& host : hosts) orders.push_back("end " + host);
       env.crashed = env.crashed || crash_in_end_tasks;
     };
-    options.check_host = [this](const std::string& host, const peer::CheckHost& check) {
-      checked.push_back(host);
-      check_id = check.decision;
+    options.check_host = [this](const std::string& host, const peer::Message& request) {
+      if (const auto* check = std::get_if<peer::CheckHost>(&request)) {
+        checked.push_back(host);
+        check_id = check->decision;
+      } else if (const auto* step = std::get_if<peer::AlignHost>(&request)) {
+        checked.push_back("align " + host);
+        check_id = step->decision;
+      }
       return true;
     };
     options.scheduler = [this] {
@@ -193,13 +198,40 @@ BOOST_AUTO_TEST_CASE(a_spare_is_checked_at_its_arrival_and_isolated_if_it_fails)
   site.config.act.check = true;
   site.pass(4 * kNsPerSecond);
   BOOST_TEST(site.checked == Orders{"n4"}, boost::test_tools::per_element());
-  site.service->checked("n4", {site.check_id, peer::CheckAnswer::kPassed, "whole"});
+  site.service->checked("n4", peer::CheckResult{site.check_id, peer::CheckAnswer::kPassed, "whole"});
   site.pass(site.config.act.spares_check_ns + 5 * kNsPerSecond);
   BOOST_TEST(site.checked.size() == 2U);
   BOOST_TEST(site.orders.empty());
-  site.service->checked("n4", {site.check_id, peer::CheckAnswer::kFailed, "the disk differs"});
+  site.service->checked("n4",
+                        peer::CheckResult{site.check_id, peer::CheckAnswer::kFailed, "the disk differs"});
   site.pass(2 * kNsPerSecond);
   BOOST_TEST(site.orders == Orders{"isolate n4"}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(wrong_numbers_end_in_an_alignment_of_the_jobs_hosts) {
+  ControlledSite site;
+  site.config.act.check = true;
+  site.service->reload();
+  for (const char* host : {"n1", "n2", "n3"}) site.service->see_agent(host, "boot-1");
+  site.set(SeenJob::State::kRunning, {"n1", "n2", "n3"});
+  site.pass(12 * kNsPerSecond);
+  Diagnosis wrong;
+  wrong.detector = "numerics";
+  wrong.title = "The loss is NaN";
+  wrong.component = Component::kNumeric;
+  wrong.symptom = Symptom::kNumeric;
+  wrong.confidence = 0.9;
+  wrong.time_ns = site.env.wall_ns;
+  site.give(wrong, true);
+  site.set(SeenJob::State::kFailed, {});
+  site.pass(12 * kNsPerSecond);
+  BOOST_TEST(site.checked == (Orders{"align n1", "align n2", "align n3"}), boost::test_tools::per_element());
+  for (const auto& [host, digest] : {std::pair{"n1", "a"}, {"n2", "b"}, {"n3", "a"}})
+    site.service->checked(host, peer::AlignResult{site.check_id, {{"cpu", "k", digest, true}}, false, ""});
+  site.pass(2 * kNsPerSecond);
+  BOOST_REQUIRE(!site.orders.empty());
+  BOOST_TEST(site.orders[0] == "isolate n2");
+  BOOST_TEST(site.log.find("an equal step gave other bits on n2 than on most others") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(later_lines_of_an_attempt_do_not_stop_the_next_one) {
