@@ -81,8 +81,8 @@ class Exchange {
       if (err_.is_open() && polled[2].revents != 0) read_errors(end);
     }
   }
-  bool is_over(ProgramEnd& end) const {
-    if (run_.stop && run_.stop->load())
+  bool is_over(ProgramEnd& end) {
+    if ((run_.stop && run_.stop->load()) || ends_early())
       end.kind = ProgramEnd::Kind::kStopped;
     else if (steady_now() >= until_)
       end.kind = ProgramEnd::Kind::kTimeout;
@@ -90,6 +90,12 @@ class Exchange {
   }
 
  private:
+  bool ends_early() {
+    if (!run_.ends_early || steady_now() < ask_ns_) return false;
+    const bool ends = run_.ends_early();
+    ask_ns_ = steady_now() + ProgramRun::kAskEvery;
+    return ends;
+  }
   void write_input() {
     const ssize_t n = ::write(in_.get(), run_.input.data() + written_, run_.input.size() - written_);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -115,6 +121,7 @@ class Exchange {
 
   const ProgramRun& run_;
   const TimeNs until_;
+  TimeNs ask_ns_ = steady_now() + ProgramRun::kAskEvery;
   Descriptor in_, out_, err_;
   size_t written_ = 0;
   std::array<char, 16384> part_{};
@@ -129,7 +136,7 @@ std::string reason_of(const ProgramRun& run, const ProgramEnd& end) {
     case ProgramEnd::Kind::kTimeout:
       return fmt::format("did not end within {}", format_duration(run.within_ns));
     case ProgramEnd::Kind::kStopped:
-      return "was ended early, since the daemon stops";
+      return run.ends_early ? "was ended early" : "was ended early, since the daemon stops";
     case ProgramEnd::Kind::kTooLong:
       return fmt::format("wrote more than {}", format_bytes(run.output_max));
     case ProgramEnd::Kind::kSignalled:

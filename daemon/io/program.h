@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct ProgramRun {
   TimeNs within_ns = 10 * kNsPerSecond;     // then the program's process group is killed
   size_t output_max = 1 << 20;              // bytes of standard output; more kills the program
   const std::atomic<bool>* stop = nullptr;  // kills the program early; borrowed
+  std::function<bool()> ends_early = {};    // asked each kAskEvery; true kills the program early
+
+  static constexpr TimeNs kAskEvery = 2 * kNsPerSecond;
 };
 
 struct ProgramEnd {
@@ -28,7 +32,7 @@ struct ProgramEnd {
     kSignalled,   // `code` is the signal
     kNotStarted,  // no such program, or no process could be made
     kTimeout,     // killed: it did not end in time
-    kStopped,     // killed: the caller stops
+    kStopped,     // killed: the caller wants it to end early
     kTooLong,     // killed: it wrote more than `output_max`
   } kind = Kind::kNotStarted;
   int code = 0;

@@ -2,11 +2,12 @@
 // a process of its own, at the lowest priority, with limits of memory and CPU time, and is killed after its
 // time. Without all of its rows there is no answer.
 //
-// Blocking for the time limit and a second; any thread but the loop's.
+// Blocking for the time limit and some seconds; any thread but the loop's.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@ struct AlignRunOptions {
   TimeNs within_ns = 120 * kNsPerSecond;
   std::string program;                      // empty: culprit-node-check as installed
   const std::atomic<bool>* stop = nullptr;  // ends it early; borrowed
+  std::function<bool()> ends_early = {};    // as io::ProgramRun's: a job needs the host
 };
 AlignRunOptions align_run_options(const Config& config);
 

@@ -33,6 +33,7 @@ void run_program_parts(const HostCheckOptions& options, TimeNs within, std::vect
   run.environment = check_environment();
   run.within_ns = within + kMargin;
   run.stop = options.stop;
+  run.ends_early = options.ends_early;
   const io::ProgramEnd end = io::run_program(run);
   for (std::string_view rest = end.output; !rest.empty();) {
     const size_t size = std::min(rest.find('\n'), rest.size());
@@ -63,6 +64,7 @@ Part run_command(const HostCheckOptions& options, const std::string& command, Ti
   run.within_ns = within;
   run.output_max = kCommandOutput;
   run.stop = options.stop;
+  run.ends_early = options.ends_early;
   const TimeNs began = steady_now();
   const io::ProgramEnd end = io::run_program(run);
   Part out;
@@ -117,6 +119,7 @@ HostCheck check_host(const HostCheckOptions& options) {
   const bool failed = std::ranges::find(out.parts, Answer::kFailed, &Part::answer) != out.parts.end();
   for (const std::string& command : options.commands) {
     if (failed || out.parts.size() >= check::kPartsMost) break;
+    if (options.ends_early && options.ends_early()) break;
     out.parts.push_back(run_command(options, command, std::max<TimeNs>(until - steady_now(), 0)));
   }
   const size_t accelerators = options.accelerators ? options.accelerators() : 0;

@@ -2,7 +2,7 @@
 // devices. Each runs in a process of its own, which is killed at the end of the time: a process that waits in
 // the kernel for ever is left behind, and its part has no answer.
 //
-// Blocking for the time limit and a second; any thread but the loop's.
+// Blocking for the time limit and some seconds; any thread but the loop's.
 #pragma once
 
 #include <atomic>
@@ -28,6 +28,7 @@ struct HostCheckOptions {
   std::string program;                      // empty: culprit-node-check as installed
   std::function<size_t()> accelerators;     // of this host
   const std::atomic<bool>* stop = nullptr;  // ends the check early; borrowed
+  std::function<bool()> ends_early = {};    // as io::ProgramRun's: a job needs the host
 };
 HostCheckOptions host_check_options(const Config& config);
 

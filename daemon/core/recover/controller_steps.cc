@@ -17,6 +17,7 @@ constexpr size_t kExplained = 64;     // sentences per job
 constexpr size_t kReasonBytes = 160;  // of a title in an order: schedulers show less
 constexpr size_t kSlowHosts = 64;     // remembered of a job
 constexpr size_t kDoubtfulHosts = 1000;
+constexpr double kAlignConfidence = 0.9;  // another library on one host also gives other bits
 constexpr size_t kChainOfSteps = 16;  // transitions without an input between: more is a fault of the table
 
 bool isolates_machine(const ControlledJob& j) {
@@ -178,7 +179,7 @@ void JobSteps::assess_checks(ControlledJob& j) {
     c.measured = options.policy.corruption_audits;  // the step was repeated, and has peers
   }
   c.authors.plugin = true;  // the agent's own check; no user of the host writes it
-  c.confidence = 1;
+  c.confidence = align ? kAlignConfidence : 1;
   c.newest_ns = now;
   if (c.code.empty()) c.code = "NODE-CHECK";
   j.lead = std::move(c);

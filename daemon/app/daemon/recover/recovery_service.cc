@@ -27,7 +27,7 @@ constexpr TimeNs kFinishEvery = 5 * kNsPerSecond;
 constexpr TimeNs kHoldWithin = 900 * kNsPerSecond;
 constexpr TimeNs kResetWanted = 1;  // in place of a time: the ledger was damaged
 constexpr size_t kAgentsMost = 100'000;
-constexpr size_t kAnswersMost = 10'000;  // of checks, since the last beat
+constexpr size_t kAnswersMost = 4;  // of a host's checks, since the last beat
 
 std::set<std::string> started_in(const std::vector<recover::Input>& inputs) {
   std::set<std::string> out;
@@ -442,10 +442,11 @@ void RecoveryService::beat_checks() {
   const auto due = spare_checks_.due(spare_hosts_, checks_spares ? act.spares_check_ns : 0, now);
   if (!due.empty())
     checks_.order({fmt::format("spare-{:x}", now), "", due, "spares are checked", kNoTime}, now);
-  for (const auto& [host, result] : std::exchange(check_results_, {})) {
-    if (const auto* check = std::get_if<peer::CheckResult>(&result)) checks_.answered(host, *check, wall());
-    if (const auto* step = std::get_if<peer::AlignResult>(&result)) alignments_.answered(host, *step, wall());
-  }
+  for (const auto& [host, results] : std::exchange(check_results_, {}))
+    for (const peer::Message& result : results) {
+      if (const auto* check = std::get_if<peer::CheckResult>(&result)) checks_.answered(host, *check, now);
+      if (const auto* step = std::get_if<peer::AlignResult>(&result)) alignments_.answered(host, *step, now);
+    }
   checks_.beat(wall());
   alignments_.beat(wall());
   for (recover::HostChecked& answer : alignments_.drain()) give(std::move(answer));
@@ -467,7 +468,9 @@ void RecoveryService::see_agent(const std::string& host, const std::string& boot
 }
 
 void RecoveryService::checked(const std::string& host, const peer::Message& result) {
-  if (!stopped_ && check_results_.size() < kAnswersMost) check_results_.emplace_back(host, result);
+  if (stopped_) return;
+  std::vector<peer::Message>& of_host = check_results_[host];
+  if (of_host.size() < kAnswersMost) of_host.push_back(result);
 }
 
 Status RecoveryService::check(const std::string& host, const std::string& by) {

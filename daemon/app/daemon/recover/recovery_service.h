@@ -173,8 +173,8 @@ class RecoveryService {
   HostChecks checks_;
   AlignChecks alignments_;
   SpareChecks spare_checks_;
-  std::vector<std::string> spare_hosts_;                              // as last seen
-  std::vector<std::pair<std::string, peer::Message>> check_results_;  // by host, since the last beat
+  std::vector<std::string> spare_hosts_;                             // as last seen
+  std::map<std::string, std::vector<peer::Message>> check_results_;  // by host, since the last beat
   std::vector<recover::Input> inputs_;
   store::RecoveryRows unwritten_;
   std::vector<ActionOrder> waiting_;       // for their rows to be stored

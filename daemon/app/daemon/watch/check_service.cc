@@ -13,7 +13,19 @@ namespace culprit::app {
 namespace {
 
 constexpr TimeNs kScanPatience = 5 * kNsPerSecond;  // limit of the wait for the processes of this host
+constexpr const char* kBusy = "another check runs";
 constexpr const char* kUnknownProcesses = "the processes of this host are unknown";
+
+// Why no check may run now; nothing: it may.
+using InTheWay = std::function<std::optional<std::string>()>;
+
+// A job that begins while a check runs ends the check. `why` outlives the run.
+std::function<bool()> ends_for_job(const InTheWay& look, std::optional<std::string>& why) {
+  return [&look, &why] {
+    if (!why) why = look();
+    return why.has_value();
+  };
+}
 
 }  // namespace
 
@@ -53,7 +65,7 @@ std::string CheckService::refusal(TimeNs last_ns) const {
   if (last_ns != kNoTime && since < options_.config->check.every_ns)
     return fmt::format("the last one was {} ago, and check.every is {}", format_duration(since),
                        format_duration(options_.config->check.every_ns));
-  return busy_ ? "another check runs" : "";
+  return busy_ ? kBusy : "";
 }
 
 // Empty: there is one.
@@ -63,6 +75,15 @@ std::string CheckService::make_worker() {
   if (!made) return made.error().text;
   worker_ = std::move(*made);
   return {};
+}
+
+// On the worker.
+std::function<std::optional<std::string>()> CheckService::in_the_way() {
+  return [stop = stopping_, processes = options_.processes, &env = env_]() -> std::optional<std::string> {
+    if (*stop) return "the daemon stops";
+    const auto view = processes->view(env.now(io::Clock::kWall), kScanPatience);
+    return view ? job_in_the_way(*view, ::geteuid()) : std::optional<std::string>(kUnknownProcesses);
+  };
 }
 
 void CheckService::check(const peer::CheckHost& request) {
@@ -75,13 +96,13 @@ void CheckService::check(const peer::CheckHost& request) {
   busy_ = true;
   auto done = std::make_shared<Done>();
   worker_->submit(
-      [options, done, stop = stopping_, processes = options_.processes, run = options_.check, &env = env_] {
-        const auto view = processes->view(env.now(io::Clock::kWall), kScanPatience);
-        const auto in_the_way =
-            view ? job_in_the_way(*view, ::geteuid()) : std::optional<std::string>(kUnknownProcesses);
-        if (in_the_way) return void(done->outcome = {check::Answer::kNoAnswer, *in_the_way});
-        done->ran = true;
-        done->outcome = run(options).outcome;
+      [options, done, look = in_the_way(), run = options_.check]() mutable {
+        auto job = look();
+        options.ends_early = ends_for_job(look, job);
+        if (!job) done->ran = true, done->outcome = run(options).outcome;
+        // What a job needs at the same time may fail a test of a sound host.
+        if (!job && done->outcome.answer == check::Answer::kFailed) job = look();
+        if (job) done->outcome = {check::Answer::kNoAnswer, *job};
       },
       [this, done, decision = request.decision, began = env_.now(io::Clock::kMonotonic)] {
         busy_ = false;
@@ -102,7 +123,7 @@ void CheckService::align(const peer::AlignHost& request) {
   out.why = options_.config->check.align.empty() && options_.config->check.enabled
                 ? "check.align is not set on this host"
                 : refusal(aligned_ns_);
-  out.later = busy_ && options_.config->check.enabled;
+  out.later = out.why == kBusy;
   if (out.why.empty()) out.why = make_worker();
   if (!out.why.empty()) return answer(out);
   AlignRunOptions options = align_run_options(*options_.config);
@@ -111,13 +132,11 @@ void CheckService::align(const peer::AlignHost& request) {
   busy_ = true;
   auto done = std::make_shared<Aligned>();
   worker_->submit(
-      [options, done, stop = stopping_, processes = options_.processes, run = options_.align, &env = env_] {
-        const auto view = processes->view(env.now(io::Clock::kWall), kScanPatience);
-        const auto in_the_way =
-            view ? job_in_the_way(*view, ::geteuid()) : std::optional<std::string>(kUnknownProcesses);
-        if (in_the_way) return void(done->run.why = *in_the_way);
-        done->ran = true;
-        done->run = run(options);
+      [options, done, look = in_the_way(), run = options_.align]() mutable {
+        auto job = look();
+        options.ends_early = ends_for_job(look, job);
+        if (!job) done->ran = true, done->run = run(options);
+        if (job) done->run = {{}, *job};
       },
       [this, done, out, began = env_.now(io::Clock::kMonotonic)]() mutable {
         busy_ = false;

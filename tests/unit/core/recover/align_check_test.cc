@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(breaker_and_confidence_bound_the_isolation_of_it) {
   k.verdict(kAlignedJob, wrong_loss(k.now), false);
   BOOST_TEST(after(k, "pffpp") == Lines{"isolate n2"}, boost::test_tools::per_element());
   ControllerOptions sure = aligning();
-  sure.policy.isolate_confidence = 1.01;
+  sure.policy.isolate_confidence = 0.95;
   Cluster s(sure);
   s.start(kAlignedJob);
   s.verdict(kAlignedJob, wrong_loss(s.now), false);
