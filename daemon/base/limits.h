@@ -197,6 +197,18 @@ constexpr size_t kLiveDumpBytes = 40 << 20;
 constexpr uint64_t kLiveDumpHeld = 80 << 20;
 constexpr size_t kLiveDumpsPacked = 32 << 20;
 
+// Files of NCCL's Inspector: processes in communicators, some 300 bytes each; 65,536 ranks in eight.
+constexpr size_t kInspectorMembers = 1 << 19;
+
+// Traces of PyTorch's profiler. A trace of some steps has some 100 MB, most of it about other work; a few
+// thousand operations of 64 bytes are needed. Operations of one trace and of all open ones; bytes of one
+// event (events with Python's stack have some KB) and of the description of the job's groups.
+constexpr size_t kProfilerOps = 1 << 20;
+constexpr size_t kProfilerOpsOpen = 8 << 20;
+constexpr size_t kProfilerEventBytes = 64 << 10;
+constexpr size_t kProfilerGroupsBytes = 16 << 20;
+constexpr size_t kProfilerSteps = 65'536;
+
 // Answers of NCCL's RAS. 16,384 ranks in a dozen communicators each take 120 MB as JSON; larger answers are
 // refused. JSON is parsed as it arrives; the text form, which lists only minorities, is read whole. kRasHeld:
 // memory to read an answer. kRasRanks: ranks over all communicators.

@@ -6,24 +6,27 @@
 #include <vector>
 
 #include "base/status.h"
+#include "ingest/comm_source.h"
 #include "ingest/decompress.h"
 #include "model/comm.h"
 
 namespace culprit::ingest {
 
-class CommFile {
+class CommFile : public CommSource {
  public:
   // Reads the header. The error names the file.
   static Result<CommFile> open(const SourceFile& file);
   // Reads the output of a decompressor; `name` is for errors.
   static Result<CommFile> over(Decompressor bytes, const std::string& name);
 
-  const CommHeader& header() const { return header_; }
-  // Fills `out` with the next records, at most `most`. Empty: the end.
-  void next(std::vector<CommRecord>& out, size_t most);
+  const CommHeader& header() const override { return header_; }
+  void next(std::vector<CommRecord>& out, size_t most) override;
   const std::optional<Problem>& problem() const { return problem_; }
-  // Bytes of the file consumed so far, for a progress bar.
-  uint64_t consumed() const { return bytes_.consumed(); }
+  std::vector<Problem> problems() const override {
+    return problem_ ? std::vector<Problem>{*problem_} : std::vector<Problem>();
+  }
+  uint64_t consumed() const override { return bytes_.consumed(); }
+  uint64_t content_bytes() const override { return offset_; }
 
  private:
   CommFile(Decompressor bytes, std::string name, CommHeader header)

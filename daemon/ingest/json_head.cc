@@ -29,6 +29,9 @@ void note(JsonHead& head, std::string_view key, std::string_view value) {
   head.has_entries |= key == "entries";
   head.has_pg_config |= key == "pg_config" || key == "pg_status";
   head.has_communicators |= key == "communicators" || key == "communicators_count";
+  head.has_header |= key == "header";
+  head.has_perf |= key == "coll_perf" || key == "p2p_perf";
+  head.has_trace |= key == "distributedInfo" || key == "deviceProperties";
   head.has_version |= key == "version" || key == "nccl_version" || key == "comm_lib_version";
 }
 

@@ -12,7 +12,10 @@ struct JsonHead {
   bool has_frames = false, has_thread = false;  // keys of a stack dump
   bool has_entries = false, has_pg_config = false, has_version = false;  // keys of a Flight Recorder dump
   bool has_communicators = false;                                        // key of an NCCL RAS answer
-  bool complete = false;                                                 // the end of the object was seen
+  bool has_perf = false;  // keys of an operation of NCCL's Inspector: header, and coll_perf or p2p_perf
+  bool has_header = false;
+  bool has_trace = false;  // key of a trace of PyTorch's profiler
+  bool complete = false;   // the end of the object was seen
 };
 JsonHead read_json_head(std::string_view text);
 

@@ -69,7 +69,7 @@ void each_line(std::string_view text, Visit visit) {
 }
 
 struct JsonLines {
-  size_t lines = 0, objects = 0, metrics = 0, other_kinds = 0;
+  size_t lines = 0, objects = 0, metrics = 0, other_kinds = 0, inspected = 0;
 };
 
 JsonLines count_json_lines(std::string_view head) {
@@ -81,6 +81,7 @@ JsonLines count_json_lines(std::string_view head) {
     const JsonHead object = read_json_head(line);
     // Rows of `python3 -m culprit.align` alone make a file as well.
     const bool aligned = object.kind == "event" && line.find("\"align\"") != line.npos;
+    count.inspected += object.has_header && object.has_perf;
     if (object.kind == "metric" || object.kind == "finding" || aligned)
       ++count.metrics;
     else if (object.complete)
@@ -160,6 +161,7 @@ bool named_as_flight_recorder(std::string_view name) {
 std::optional<FileKind> kind_of_json(const NamedHead& file, std::string_view name) {
   const JsonLines lines = count_json_lines(file.head);
   if (lines.metrics > 0 && lines.objects * 2 >= lines.lines) return FileKind::kMetrics;
+  if (lines.inspected > 0 && lines.objects * 2 >= lines.lines) return FileKind::kInspector;
   std::string_view text = trimmed(file.head);
   if (text.starts_with('[')) text = trimmed(text.substr(1));
   if (!text.starts_with('{')) return std::nullopt;  // "[2026-11-21] {...}" is a log
@@ -168,6 +170,7 @@ std::optional<FileKind> kind_of_json(const NamedHead& file, std::string_view nam
   if (first.has_frames && first.has_thread) return FileKind::kStacksJson;  // py-spy dump --json
   if (first.has_pg_config || (first.has_entries && first.has_version)) return FileKind::kFlightRecorder;
   if (first.has_communicators && first.has_version) return FileKind::kRas;
+  if (first.has_trace && trimmed(file.head).starts_with('{')) return FileKind::kProfiler;
   // The reader reports a dump that is cut off early.
   if ((first.has_entries || first.has_version) && named_as_flight_recorder(name))
     return FileKind::kFlightRecorder;

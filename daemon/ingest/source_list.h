@@ -30,7 +30,9 @@ enum class FileKind : uint8_t {
   kStacks,  // as text
   kStacksJson,
   kFlightRecorder,
-  kRas,  // an answer of NCCL's RAS
+  kRas,        // an answer of NCCL's RAS
+  kInspector,  // operations that NCCL's Inspector wrote
+  kProfiler,   // a trace of PyTorch's profiler
   kJob,
   kEmpty,
   kUnread  // binary, or a machine format without a reader; `unread` names it

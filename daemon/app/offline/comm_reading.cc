@@ -9,7 +9,10 @@
 
 #include "app/jobs/task_thread.h"
 #include "app/offline/open_files.h"
+#include "base/limits.h"
 #include "ingest/comm_file.h"
+#include "ingest/inspector_file.h"
+#include "ingest/profiler_trace.h"
 
 namespace culprit::app {
 namespace {
@@ -20,10 +23,16 @@ constexpr size_t kBlock = 2048;
 // stay in the processor's cache.
 constexpr size_t kBlocks = 32;
 
+// A file with what it takes to open it.
 struct CommInput {
   const ingest::SourceFile* file = nullptr;
-  ingest::CommFile reader;
-  uint64_t reported = 0;  // bytes reported as progress
+  const SourceInfo* info = nullptr;  // only of a profile
+};
+
+struct OpenInput {
+  std::unique_ptr<ingest::CommSource> reader;
+  uint64_t reported = 0, content = 0;  // bytes reported: as progress, and as read
+  size_t held = 0;                     // records of a profile
 };
 
 struct Block {
@@ -42,9 +51,13 @@ struct Round {
 
 class CommReader {
  public:
-  CommReader(const std::vector<ingest::SourceFile>& files, ReadProgress& progress)
-      : files_(files), progress_(progress), readings_(files.size()) {
-    open_max_ = std::min(kOpen, descriptors_for(std::min(kOpen, files.size())));
+  CommReader(const CommInputs& inputs, const ingest::InspectorJob& inspector, ReadProgress& progress)
+      : inspector_(inspector), progress_(progress) {
+    for (const ingest::SourceFile& file : inputs.traces) files_.push_back({&file});
+    for (const ingest::SourceFile& file : inputs.inspector) files_.push_back({&file});
+    for (const LogFile& one : inputs.profiles) files_.push_back({&one.file, &one.info});
+    readings_.resize(files_.size());
+    open_max_ = std::min(kOpen, descriptors_for(std::min(kOpen, files_.size())));
   }
 
   void next(Round& out) {
@@ -70,70 +83,116 @@ class CommReader {
     }
   };
 
-  bool has_room(const ingest::SourceFile& file) const {
-    if (file.compression != ingest::Compression::kNone && compressed_ >= kOpenCompressed) return false;
+  bool has_room(const CommInput& one) const {
+    if (is_heavy(one) && heavy_ >= kOpenCompressed) return false;
+    // A profile is read whole when it is opened.
+    if (one.info && held_ >= limits::kProfilerOpsOpen / 2 && !turns_.empty()) return false;
     return turns_.size() < open_max_;
+  }
+
+  // Whether an open file needs buffers.
+  static bool is_heavy(const CommInput& one) {
+    return one.file->compression != ingest::Compression::kNone ||
+           (!one.info && one.file->kind == ingest::FileKind::kInspector);
+  }
+
+  Result<std::unique_ptr<ingest::CommSource>> open_source(const CommInput& one) {
+    const ingest::SourceFile& file = *one.file;
+    if (one.info) {
+      const ingest::TraceOwner owner{one.info->host.value_or(""), one.info->rank};
+      const size_t room = limits::kProfilerOpsOpen - std::min(held_, limits::kProfilerOpsOpen);
+      return ingest::ProfilerTrace::open(file, owner, room, progress_.stop);
+    }
+    if (file.kind == ingest::FileKind::kInspector) return ingest::InspectorFile::open(file, inspector_);
+    auto reader = ingest::CommFile::open(file);
+    if (!reader) return tl::unexpected(std::move(reader.error()));
+    return std::make_unique<ingest::CommFile>(std::move(*reader));
   }
 
   void open(Round& out) {
     const size_t index = next_file_++;
-    const ingest::SourceFile& file = files_[index];
-    auto reader = ingest::CommFile::open(file);
-    if (!reader) {
-      std::string what = reader.error().text;
-      if (what.starts_with(file.path + ": ")) what = what.substr(file.path.size() + 2);
-      out.problems.push_back({file.path, std::nullopt, std::move(what)});
+    const CommInput& one = files_[index];
+    try {
+      auto reader = open_source(one);
+      if (!reader) {
+        std::string what = reader.error().text;
+        if (what.starts_with(one.file->path + ": ")) what = what.substr(one.file->path.size() + 2);
+        out.problems.push_back({one.file->path, std::nullopt, std::move(what)});
+        return;
+      }
+      const auto* profile = one.info ? static_cast<const ingest::ProfilerTrace*>(reader->get()) : nullptr;
+      readings_[index] = {std::move(*reader), 0, 0, profile ? profile->held() : 0};
+    } catch (const std::bad_alloc&) {
+      out.problems.push_back({one.file->path, std::nullopt, "out of memory: could not be read"});
       return;
     }
-    readings_[index] = std::make_unique<CommInput>(CommInput{&file, std::move(*reader), 0});
-    out.bytes += kCommHeaderBytes;
-    compressed_ += file.compression != ingest::Compression::kNone;
+    held_ += readings_[index].held;
+    heavy_ += is_heavy(one);
     turns_.insert({0, 0, index});
   }
 
   void read(Round& out) {
     Turn turn = turns_.extract(turns_.begin()).value();
-    CommInput& one = *readings_[turn.file];
+    OpenInput& one = readings_[turn.file];
+    const std::string& path = files_[turn.file].file->path;
     Block& block = out.blocks[out.used];
     try {
-      one.reader.next(block.records, kBlock);
+      one.reader->next(block.records, kBlock);
     } catch (const std::bad_alloc&) {
-      out.problems.push_back({one.file->path, std::nullopt, "out of memory: could not be read to its end"});
+      out.problems.push_back({path, std::nullopt, "out of memory: could not be read to its end"});
       block.records.clear();
     }
-    progress_.bytes_done += one.reader.consumed() - one.reported;
-    one.reported = one.reader.consumed();
+    progress_.bytes_done += one.reader->consumed() - one.reported;
+    one.reported = one.reader->consumed();
+    out.bytes += one.reader->content_bytes() - one.content;
+    one.content = one.reader->content_bytes();
     const std::vector<CommRecord>& records = block.records;
-    out.bytes += records.size() * kCommRecordBytes;
     if (!records.empty()) {
-      block.host = one.reader.header().host;
+      block.host = one.reader->header().host;
       ++out.used;
-    }
-    if (records.size() == kBlock) {
       turn.records += records.size();
       if (records.back().step != kCommUnknown) turn.step = std::max(turn.step, records.back().step);
       turns_.insert(turn);
       return;
     }
-    if (one.reader.problem()) out.problems.push_back(*one.reader.problem());
-    compressed_ -= one.file->compression != ingest::Compression::kNone;
-    readings_[turn.file] = nullptr;
+    for (Problem& problem : one.reader->problems()) out.problems.push_back(std::move(problem));
+    heavy_ -= is_heavy(files_[turn.file]);
+    held_ -= one.held;
+    one.reader = nullptr;
   }
 
-  const std::vector<ingest::SourceFile>& files_;
+  const ingest::InspectorJob& inspector_;
   ReadProgress& progress_;
-  std::vector<std::unique_ptr<CommInput>> readings_;  // by file, null if not open
-  std::set<Turn> turns_;                              // turns of the open files
-  size_t next_file_ = 0, open_max_ = 0, compressed_ = 0;
+  std::vector<CommInput> files_;
+  std::vector<OpenInput> readings_;  // by file, empty if not open
+  std::set<Turn> turns_;             // turns of the open files
+  size_t next_file_ = 0, open_max_ = 0, heavy_ = 0, held_ = 0;
 };
+
+// Files of the Inspector are read twice, which a stream cannot.
+ingest::InspectorJob first_reading(CommInputs& inputs, const JobFile& job, const ReadProgress& progress,
+                                   std::vector<Problem>& problems) {
+  ingest::InspectorJob out(job);
+  std::erase_if(inputs.inspector, [&](const ingest::SourceFile& file) {
+    if (!file.stream) return false;
+    problems.push_back(
+        {file.path, std::nullopt, "passed over: NCCL Inspector's lines are read from files only"});
+    return true;
+  });
+  for (const ingest::SourceFile& file : inputs.inspector) out.add_file(file, progress.stop);
+  out.settle();
+  for (Problem& problem : out.problems()) problems.push_back(std::move(problem));
+  return out;
+}
 
 }  // namespace
 
-std::vector<Problem> read_comm(const std::vector<ingest::SourceFile>& files, core::Engine& engine,
+std::vector<Problem> read_comm(CommInputs inputs, const JobFile& job, core::Engine& engine,
                                ReadProgress& progress, unsigned threads) {
   std::vector<Problem> problems;
-  if (files.empty()) return problems;
-  CommReader reader(files, progress);
+  if (inputs.empty()) return problems;
+  const ingest::InspectorJob inspector = first_reading(inputs, job, progress, problems);
+  CommReader reader(inputs, inspector, progress);
   Round rounds[2];
   TaskThread ahead;
   const auto read = [&](Round& round) {
@@ -150,11 +209,11 @@ std::vector<Problem> read_comm(const std::vector<ingest::SourceFile>& files, cor
     ended = round.ended;
     if (!ended) read(rounds[1 - turn]);
     std::move(round.problems.begin(), round.problems.end(), std::back_inserter(problems));
-    std::vector<core::Input> inputs;
+    std::vector<core::Input> batch;
     for (size_t i = 0; i < round.used; ++i)
-      inputs.emplace_back(core::CommInput{round.blocks[i].host, round.blocks[i].records});
-    inputs.emplace_back(core::NonLogRead{std::exchange(round.bytes, 0), 0});
-    engine.step(inputs, kNoTime);
+      batch.emplace_back(core::CommInput{round.blocks[i].host, round.blocks[i].records});
+    batch.emplace_back(core::NonLogRead{std::exchange(round.bytes, 0), 0});
+    engine.step(batch, kNoTime);
   }
   return problems;
 }

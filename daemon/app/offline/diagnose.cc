@@ -12,7 +12,6 @@
 #include <set>
 #include <thread>
 
-#include "app/offline/comm_reading.h"
 #include "app/offline/flights.h"
 #include "app/offline/job_split.h"
 #include "app/offline/metric_reading.h"
@@ -305,8 +304,8 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
   for (size_t i = 0; i < list.files.size(); ++i) {
     const ingest::SourceFile& file = list.files[i];
     if (file.kind == ingest::FileKind::kJob || file.kind == ingest::FileKind::kEmpty) continue;
-    if (file.kind == ingest::FileKind::kComm) {
-      out.comm.push_back(file);
+    if (file.kind == ingest::FileKind::kComm || file.kind == ingest::FileKind::kInspector) {
+      (file.kind == ingest::FileKind::kComm ? out.comm.traces : out.comm.inspector).push_back(file);
       out.bytes += file.size;
       continue;
     }
@@ -324,6 +323,7 @@ Result<JobFiles> collect_files(const std::vector<std::string>& paths, const Diag
     const bool stacks = file.kind == ingest::FileKind::kStacks || file.kind == ingest::FileKind::kStacksJson;
     auto& list_of_kind = stacks                                           ? out.stacks
                          : file.kind == ingest::FileKind::kFlightRecorder ? out.flights
+                         : file.kind == ingest::FileKind::kProfiler       ? out.comm.profiles
                          : file.kind == ingest::FileKind::kMetrics        ? out.metrics
                                                                           : out.logs;
     list_of_kind.push_back({file, source_info(file, std::move(owners[i]), *placement)});
@@ -378,7 +378,7 @@ PickedJob pick_job(JobFiles& files, const std::string& wanted) {
     if (named[i].empty() || named[i].contains(out.job) || !out.there)
       metrics.push_back(std::move(files.metrics[i]));
   files.metrics = std::move(metrics);
-  std::erase_if(files.comm, [&](const ingest::SourceFile& file) {
+  std::erase_if(files.comm.traces, [&](const ingest::SourceFile& file) {
     const auto trace =
         file.stream ? Result<ingest::CommFile>(fail(ErrorCode::kInvalid, "")) : ingest::CommFile::open(file);
     const std::string job = trace ? trace->header().job : "";
@@ -386,7 +386,8 @@ PickedJob pick_job(JobFiles& files, const std::string& wanted) {
   });
   if (out.nameless) return out;
   files.job.id = out.job;
-  const size_t left_out = files.logs.size() + files.flights.size() + files.ras.size() + files.stacks.size();
+  const size_t left_out = files.logs.size() + files.flights.size() + files.ras.size() + files.stacks.size() +
+                          files.comm.inspector.size() + files.comm.profiles.size();
   if (left_out > 0)
     files.problems.push_back(
         {"", std::nullopt,
@@ -394,6 +395,8 @@ PickedJob pick_job(JobFiles& files, const std::string& wanted) {
   files.logs.clear();
   files.flights.clear();
   files.ras.clear();
+  files.comm.inspector.clear();
+  files.comm.profiles.clear();
   files.stacks.clear();
   return out;
 }
@@ -465,7 +468,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   const MetricReading metrics{options.parse, picked.job, picked.nameless,
                               static_cast<SourceId>(files->logs.size())};
   append(problems, read_metrics_of(*files, metrics, picked, engine, progress));
-  append(problems, read_comm(files->comm, engine, progress, options.threads));
+  append(problems, read_comm(std::move(files->comm), files->job, engine, progress, options.threads));
   append(problems, std::move(files->problems));
   append(problems, std::move(built->problems));
   if (rules)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/config/rule_files.h"
+#include "app/offline/comm_reading.h"
 #include "app/offline/pipeline.h"
 #include "base/status.h"
 #include "core/detect/logs/analysis.h"
@@ -45,7 +46,7 @@ struct Diagnosed {
 struct JobFiles {
   JobFile job;
   std::vector<LogFile> logs;
-  std::vector<ingest::SourceFile> comm;
+  CommInputs comm;
   std::vector<ingest::SourceFile> ras;  // answers of NCCL's RAS
   std::vector<LogFile> metrics;         // metric lines, and other files of trace lines
   std::vector<LogFile> stacks;          // stack dumps; a path gives the host and rank that its dump lacks

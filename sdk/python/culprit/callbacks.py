@@ -9,9 +9,9 @@
     trainer.fit(model, data)
 
 Both report each step, the loss, the norm of the gradient and the learning rate where the trainer logs them,
-and evaluation and checkpoints as phases; they trace torch.distributed and watch the stacks, so make them before
-the trainer wraps the model. Neither raises into the trainer, nor changes what it does. The trainer's package is
-imported with its callback. Options of both: `trace` and `stacks`, True unless given."""
+and evaluation and checkpoints as phases; they trace torch.distributed and watch the stacks, so make them
+before the trainer wraps the model. Neither raises into the trainer, nor changes what it does. The trainer's
+package is imported with its callback. Options of both: `trace` and `stacks`, True unless given."""
 import importlib
 import math
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple

@@ -81,6 +81,12 @@ BOOST_AUTO_TEST_CASE(content_tells_the_kind_whatever_the_name) {
        "nid=0x1\n",
        FileKind::kUnread},
       {"<!doctype html>\n<html><head><title>Culprit: GPU memory is used up</title>", FileKind::kUnread},
+      {R"({"header":{"id":"0x1","rank":0},"metadata":{"pid":1},"coll_perf":{"coll":"AllReduce"}})"
+       "\n{\"header\":{\"id\"",
+       FileKind::kInspector},
+      {R"({"header":{"id":"0x1"},"metadata":{},"p2p_perf":{"p2p":"Send"}})", FileKind::kInspector},
+      {"{\n\"schemaVersion\":1,\"deviceProperties\":[\n{\"id\":0", FileKind::kProfiler},
+      {R"({"distributedInfo":{"rank":3},"traceEvents":[{"ph":"X")", FileKind::kProfiler},
       {recorder, FileKind::kFlightRecorder},
       {pickled, FileKind::kFlightRecorder},
       {kText, FileKind::kLog},
