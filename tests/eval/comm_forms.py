@@ -65,7 +65,7 @@ def read_job(folder: Path) -> Job:
         host = data[16:80].rstrip(b"\0").decode()
         for fields in RECORD.iter_unpack(data[HEADER_BYTES:]):
             one = Record(*fields)
-            members[one.comm].add(one.rank)
+            members[one.comm].update((one.rank,) if one.peer == UNKNOWN else (one.rank, one.peer))
             if one.op != JOIN:
                 records[host, one.rank].append(one)
     for listed in records.values():
@@ -284,7 +284,7 @@ def row_of(form: str, results: Sequence[dict]) -> Dict[str, object]:
            "top1": comm.share([one[form] for one in ended], "top1"),
            "original": comm.share([one["original"] for one in ended], "top1"),
            "false": counts(form, "named", False), "original false": counts("original", "named", False),
-           "hangs": counts(form, "top1", True)}
+           "hangs": counts(form, "top1", True), "damaged said": "-", "damaged top1": None}
     if form != "original":
         row["damaged said"] = f"{sum(one[form]['said'] for one in results)}" \
                               f"/{sum(one[form]['damaged'] for one in results)}"
