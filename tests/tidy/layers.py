@@ -29,8 +29,8 @@ MAY_INCLUDE = {
     "simulate": ("base", "model", "sim", "app", "cli"),
 }
 # The parts of core: each may include those before it.
-CORE_PARTS = ("logs", "rules", "detect", "diagnose", "fuse", "recover", "replay", "sweep", "checkpoint",
-              "alert")
+CORE_PARTS = ("logs", "rules", "detect", "diagnose", "fuse", "recover", "cluster", "replay", "sweep",
+              "checkpoint", "alert")
 # The parts of app and what each may include of the others.
 APP_PARTS = {
     "config": (), "jobs": ("config",), "offline": ("config", "jobs"), "doctor": ("config", "jobs"),

@@ -1,0 +1,264 @@
+#include "store/postgres/cluster_store.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace culprit::store::postgres {
+namespace {
+
+// Brings the tables to this version. Several members may run it at once, and again: the lock ends
+// with the transaction. A role without the right to create needs tables that are there.
+constexpr const char* kMigrate = R"(DO $$
+DECLARE
+  have integer := 0;
+BEGIN
+  PERFORM pg_advisory_xact_lock(7165023466);
+  IF to_regclass('culprit.version') IS NOT NULL THEN
+    SELECT max(version) INTO have FROM culprit.version;
+  END IF;
+  IF have > 1 THEN
+    RAISE EXCEPTION 'the tables are of version %, made by a newer culpritd', have;
+  END IF;
+  IF have < 1 THEN
+    IF to_regnamespace('culprit') IS NULL THEN
+      CREATE SCHEMA culprit;
+    END IF;
+    CREATE TABLE culprit.member (
+      name text PRIMARY KEY,
+      address text NOT NULL,
+      seen timestamptz NOT NULL
+    );
+    CREATE TABLE culprit.part (
+      part smallint PRIMARY KEY,
+      owner text,
+      epoch bigint NOT NULL DEFAULT 0,
+      until timestamptz NOT NULL DEFAULT '-infinity'
+    );
+    INSERT INTO culprit.part (part) SELECT generate_series(0, 63);
+    CREATE TABLE culprit.action (
+      what text PRIMARY KEY,
+      op text NOT NULL,
+      job text NOT NULL,
+      kind text NOT NULL,
+      target text NOT NULL,
+      decision text NOT NULL,
+      part smallint NOT NULL,
+      epoch bigint NOT NULL,
+      member text NOT NULL,
+      at timestamptz NOT NULL DEFAULT clock_timestamp(),
+      sent integer NOT NULL DEFAULT 1
+    );
+    CREATE INDEX action_op ON culprit.action (op);
+    CREATE TABLE culprit.version (version integer NOT NULL);
+    INSERT INTO culprit.version VALUES (1);
+  END IF;
+END $$)";
+
+// As long as the ledger of a collector.
+constexpr const char* kPrune =
+    "DELETE FROM culprit.action WHERE at < clock_timestamp() - interval '400 days'";
+constexpr const char* kPruneMembers =
+    "DELETE FROM culprit.member m WHERE seen < clock_timestamp() - interval '1 day' "
+    "AND NOT EXISTS (SELECT FROM culprit.part p WHERE p.owner = m.name)";
+
+constexpr const char* kSeen =
+    "INSERT INTO culprit.member (name, address, seen) VALUES ($1, $2, clock_timestamp()) "
+    "ON CONFLICT (name) DO UPDATE SET address = excluded.address, seen = excluded.seen";
+
+// Each new process of a member has an epoch of its own, so what is left of the one before is fenced.
+constexpr const char* kAdopt =
+    "UPDATE culprit.part SET epoch = epoch + 1, until = clock_timestamp() + $3::interval "
+    "WHERE owner = $1 AND part <> ALL ($2::smallint[]) RETURNING part, epoch";
+
+constexpr const char* kRenew =
+    "UPDATE culprit.part p SET until = clock_timestamp() + $4::interval "
+    "FROM unnest($2::smallint[], $3::bigint[]) AS mine(part, epoch) "
+    "WHERE p.part = mine.part AND p.owner = $1 AND p.epoch = mine.epoch RETURNING p.part, p.epoch";
+
+// Any free one, so that members that start together meet seldom; one that another member takes just now is
+// skipped.
+constexpr const char* kTake =
+    "WITH pick AS (SELECT part FROM culprit.part "
+    "WHERE (owner IS NULL OR until < clock_timestamp()) AND part <> ALL ($2::smallint[]) "
+    "ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED) "
+    "UPDATE culprit.part p SET owner = $1, epoch = p.epoch + 1, until = clock_timestamp() + $3::interval "
+    "FROM pick WHERE p.part = pick.part AND (p.owner IS NULL OR p.until < clock_timestamp()) "
+    "RETURNING p.part, p.epoch";
+
+// The owner stays for the rest of the shortened lease: the same member's next process has its own again.
+constexpr const char* kGiveBack =
+    "UPDATE culprit.part p SET until = least(p.until, clock_timestamp() + $4::interval) "
+    "FROM unnest($2::smallint[], $3::bigint[]) AS mine(part, epoch) "
+    "WHERE p.part = mine.part AND p.owner = $1 AND p.epoch = mine.epoch RETURNING p.part, p.epoch";
+
+constexpr const char* kParts =
+    "SELECT part, coalesce(owner, ''), epoch, "
+    "CASE WHEN owner IS NULL THEN 0 "
+    "ELSE floor(extract(epoch FROM until - clock_timestamp()) * 1000)::bigint END "
+    "FROM culprit.part ORDER BY part";
+
+constexpr const char* kMembers =
+    "SELECT name, address, greatest(0, floor(extract(epoch FROM clock_timestamp() - seen) * 1000))::bigint "
+    "FROM culprit.member ORDER BY name LIMIT 1000";
+
+// No row: fenced, or the same action is another member's of the last day (a job's name may be used again
+// later). The lock holds off a new owner until the commit.
+constexpr const char* kReserve =
+    "WITH mine AS (SELECT epoch FROM culprit.part WHERE part = $8::smallint AND owner = $7 "
+    "AND epoch = $9::bigint AND until > clock_timestamp() FOR SHARE) "
+    "INSERT INTO culprit.action AS a (what, op, job, kind, target, decision, member, part, epoch) "
+    "SELECT $1, $2, $3, $4, $5, $6, $7, $8::smallint, mine.epoch FROM mine "
+    "ON CONFLICT (what) DO UPDATE SET op = excluded.op, decision = excluded.decision, "
+    "member = excluded.member, epoch = excluded.epoch, at = clock_timestamp(), sent = a.sent + 1 "
+    "WHERE a.member = excluded.member OR a.at < clock_timestamp() - interval '1 day' RETURNING epoch";
+
+// A return belongs to the member that isolated the host, also after its partition has moved.
+constexpr const char* kReserveReturn =
+    "INSERT INTO culprit.action AS a (what, op, job, kind, target, decision, member, part, epoch) "
+    "SELECT $1, $2, $3, $4, $5, $6, $7, $8::smallint, $9::bigint WHERE NOT EXISTS "
+    "(SELECT FROM culprit.action i WHERE i.op = $10 AND i.target = $5 AND i.member <> $7) "
+    "ON CONFLICT (what) DO UPDATE SET at = clock_timestamp(), sent = a.sent + 1 "
+    "WHERE a.member = excluded.member RETURNING epoch";
+
+// Nothing: fenced.
+constexpr const char* kReservedBy =
+    "SELECT a.member, a.epoch FROM culprit.action a WHERE a.what = $1 AND a.member <> $2 AND EXISTS "
+    "(SELECT FROM culprit.part WHERE part = $3::smallint AND owner = $2 AND epoch = $4::bigint "
+    "AND until > clock_timestamp())";
+
+template <class Number>
+Number number_of(const std::string& text) {
+  Number out = 0;
+  std::from_chars(text.data(), text.data() + text.size(), out);
+  return out;
+}
+
+std::string parts_text(const std::vector<PartHold>& holds) {
+  std::string out = "{";
+  for (const PartHold& one : holds) out += fmt::format("{}{}", out.size() > 1 ? "," : "", one.part);
+  return out + "}";
+}
+std::string epochs_text(const std::vector<PartHold>& holds) {
+  std::string out = "{";
+  for (const PartHold& one : holds) out += fmt::format("{}{}", out.size() > 1 ? "," : "", one.epoch);
+  return out + "}";
+}
+
+}  // namespace
+
+std::string ClusterStore::lease() const {
+  return fmt::format("{} milliseconds", options_.lease_ns / kNsPerMs);
+}
+
+Result<Rows> ClusterStore::run(const std::string& sql, std::vector<std::string> values) {
+  if (!connection_ || !connection_->is_open())
+    return fail(ErrorCode::kIo, "there is no connection to the database");
+  auto rows = connection_->run(sql, values, until_ns_ - steady_now());
+  // A pooler may have lost what the connection was, so an error begins with a new one.
+  if (!rows) connection_.reset();
+  return rows;
+}
+
+Status ClusterStore::connect() {
+  if (connection_ && connection_->is_open()) return {};
+  auto opened = Connection::open(options_.conninfo, until_ns_ - steady_now());
+  if (!opened) return tl::unexpected(opened.error());
+  connection_ = std::move(*opened);
+  for (const char* sql : {kMigrate, kPrune, kPruneMembers})
+    if (const auto done = run(sql, {}); !done) return tl::unexpected(done.error());
+  return {};
+}
+
+Result<std::vector<PartHold>> ClusterStore::holds_of(const std::string& sql,
+                                                     std::vector<std::string> values) {
+  const auto rows = run(sql, std::move(values));
+  if (!rows) return tl::unexpected(rows.error());
+  std::vector<PartHold> out;
+  for (const auto& row : *rows)
+    if (row.size() == 2) out.push_back({number_of<uint32_t>(row[0]), number_of<uint64_t>(row[1])});
+  return out;
+}
+
+Status ClusterStore::renew(const std::vector<PartHold>& holds, Answer& out) {
+  if (holds.empty()) return {};
+  const auto renewed = holds_of(kRenew, {options_.name, parts_text(holds), epochs_text(holds), lease()});
+  if (!renewed) return tl::unexpected(renewed.error());
+  for (const PartHold& one : *renewed) out.renewed.push_back(one.part);
+  return {};
+}
+
+Status ClusterStore::look(ClusterView& out) {
+  const auto parts = run(kParts, {});
+  if (!parts) return tl::unexpected(parts.error());
+  for (const auto& row : *parts)
+    if (row.size() == 4)
+      out.parts.push_back({number_of<uint32_t>(row[0]), row[1], number_of<uint64_t>(row[2]),
+                           number_of<int64_t>(row[3]) * kNsPerMs});
+  const auto members = run(kMembers, {});
+  if (!members) return tl::unexpected(members.error());
+  for (const auto& row : *members)
+    if (row.size() == 3) out.members.push_back({row[0], row[1], number_of<int64_t>(row[2]) * kNsPerMs});
+  return {};
+}
+
+Result<ClusterStore::Answer> ClusterStore::round(const Asked& asked) {
+  const std::lock_guard lock(mutex_);
+  until_ns_ = steady_now() + options_.round_ns;
+  Answer out;
+  if (const Status connected = connect(); !connected) return tl::unexpected(connected.error());
+  if (asked.adopt) {
+    auto adopted = holds_of(kAdopt, {options_.name, parts_text(asked.renew), lease()});
+    if (!adopted) return tl::unexpected(adopted.error());
+    out.adopted = std::move(*adopted);
+  }
+  if (const Status renewed = renew(asked.renew, out); !renewed) return tl::unexpected(renewed.error());
+  if (const auto seen = run(kSeen, {options_.name, options_.address}); !seen)
+    return tl::unexpected(seen.error());
+  if (asked.take) {
+    const auto taken = holds_of(kTake, {options_.name, parts_text(asked.renew), lease()});
+    if (!taken) return tl::unexpected(taken.error());
+    if (!taken->empty()) out.taken = taken->front();
+  }
+  if (const Status looked = look(out.view); !looked) return tl::unexpected(looked.error());
+  return out;
+}
+
+Status ClusterStore::give_back(const std::vector<PartHold>& holds) {
+  if (holds.empty()) return {};
+  const std::lock_guard lock(mutex_);
+  until_ns_ = steady_now() + options_.action_ns;
+  const auto done = run(kGiveBack, {options_.name, parts_text(holds), epochs_text(holds),
+                                    fmt::format("{} milliseconds", options_.left_ns / kNsPerMs)});
+  return done ? Status() : tl::unexpected(done.error());
+}
+
+Result<ClusterStore::Reservation> ClusterStore::reserve(const ReservedAction& action) {
+  const std::lock_guard lock(mutex_);
+  until_ns_ = steady_now() + options_.action_ns;
+  std::vector<std::string> values{action.what,
+                                  action.op,
+                                  action.job,
+                                  action.kind,
+                                  action.target,
+                                  action.decision,
+                                  options_.name,
+                                  fmt::format("{}", action.with.part),
+                                  fmt::format("{}", action.with.epoch)};
+  const bool returns = !action.undoes.empty();
+  if (returns) values.push_back(action.undoes);
+  const auto rows = run(returns ? kReserveReturn : kReserve, std::move(values));
+  if (!rows) return tl::unexpected(rows.error());
+  if (!rows->empty()) return Reservation{Reserved::kYes, ""};
+  const auto other = run(kReservedBy, {action.what, options_.name, fmt::format("{}", action.with.part),
+                                       fmt::format("{}", action.with.epoch)});
+  if (!other) return tl::unexpected(other.error());
+  if (other->empty()) return Reservation{Reserved::kFenced, ""};
+  const auto& row = other->front();
+  return Reservation{Reserved::kByOther, fmt::format("{} (epoch {})", row[0], row.size() > 1 ? row[1] : "")};
+}
+
+}  // namespace culprit::store::postgres

@@ -1,0 +1,155 @@
+// shared_parts CONNINFO CHECK: one promise of store/postgres against a real database, for tests/e2e. Prints a
+// line; exit status 1 if it does not hold.
+//
+//   migrate N      N stores at once make the tables
+//   take           of two members, each partition has one owner, and a new owner a higher epoch
+//   fence          an action after the lease has passed to another affects no row
+//   once           the same action of two owners is reserved once
+//   adopt          a new process keeps what its name owned, and fences the one before
+//   give_back      a lease that was given back ends early
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "store/postgres/cluster_store.h"
+
+using namespace culprit;
+using namespace culprit::store::postgres;
+
+namespace {
+
+constexpr TimeNs kLease = 1500 * kNsPerMs;
+std::string conninfo;
+
+void need(bool holds, const std::string& what) {
+  if (holds) return;
+  fmt::print("{}\n", what);
+  std::exit(1);
+}
+
+struct Process {
+  explicit Process(const std::string& name)
+      : store({conninfo, name, name + ":1", kLease, 4 * kNsPerSecond, 3 * kNsPerSecond, 300 * kNsPerMs}) {}
+  ClusterStore store;
+  std::vector<PartHold> held;
+
+  ClusterStore::Answer round(bool take, bool adopt = false) {
+    auto answer = store.round({adopt, held, take});
+    need(answer.has_value(), answer ? "" : answer.error().text);
+    std::erase_if(held, [&](const PartHold& one) {
+      return std::ranges::find(answer->renewed, one.part) == answer->renewed.end();
+    });
+    held.insert(held.end(), answer->adopted.begin(), answer->adopted.end());
+    if (answer->taken) held.push_back(*answer->taken);
+    return *answer;
+  }
+  ClusterStore::Reservation reserve(const std::string& what, const PartHold& with) {
+    const auto done = store.reserve({what, what, "4711", "isolate", "n1", "d-0001", with, {}});
+    need(done.has_value(), done ? "" : done.error().text);
+    return *done;
+  }
+};
+
+void wait(TimeNs ns) { std::this_thread::sleep_for(std::chrono::nanoseconds(ns)); }
+
+void migrate(int n) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < n; ++i) threads.emplace_back([i] { Process(fmt::format("m{}", i)).round(false); });
+  for (std::thread& thread : threads) thread.join();
+  const auto seen = Process("m0").round(false);
+  need(seen.view.parts.size() == 64, fmt::format("{} partitions", seen.view.parts.size()));
+  need(seen.view.members.size() >= static_cast<size_t>(n),
+       fmt::format("{} members", seen.view.members.size()));
+}
+
+void take() {
+  Process a("a"), b("b");
+  for (int i = 0; i < 20; ++i) a.round(true), b.round(true);
+  need(a.held.size() == 20 && b.held.size() == 20, fmt::format("{} and {}", a.held.size(), b.held.size()));
+  for (const PartHold& one : a.held)
+    need(std::ranges::find(b.held, one.part, &PartHold::part) == b.held.end(), "two own one");
+  std::map<uint32_t, uint64_t> before;
+  for (const PartHold& one : a.held) before[one.part] = one.epoch;
+  wait(kLease + 200 * kNsPerMs);
+  for (int i = 0; i < 64; ++i) b.round(true);
+  need(b.held.size() == 64, fmt::format("{} of 64 after the lease", b.held.size()));
+  for (const PartHold& one : b.held)
+    if (before.contains(one.part)) need(one.epoch == before[one.part] + 1, "an epoch did not grow");
+  need(a.round(false).renewed.empty(), "a lost lease was renewed");
+}
+
+void fence() {
+  Process a("a"), b("b");
+  a.round(true), b.round(false);
+  const PartHold mine = a.held.at(0);
+  need(a.reserve("first", mine).reserved == ClusterStore::Reserved::kYes, "the owner may not act");
+  need(a.reserve("first", mine).reserved == ClusterStore::Reserved::kYes, "the owner may not repeat it");
+  need(b.reserve("other", mine).reserved == ClusterStore::Reserved::kFenced, "another acts in its epoch");
+  wait(kLease + 200 * kNsPerMs);
+  need(a.reserve("late", mine).reserved == ClusterStore::Reserved::kFenced, "acts after its lease");
+  while (std::ranges::find(b.held, mine.part, &PartHold::part) == b.held.end()) b.round(true);
+  need(a.reserve("later", mine).reserved == ClusterStore::Reserved::kFenced, "acts after another took it");
+  need(b.reserve("later", {mine.part, mine.epoch}).reserved == ClusterStore::Reserved::kFenced,
+       "an old epoch");
+}
+
+void once() {
+  Process a("a"), b("b");
+  a.round(true);
+  const PartHold mine = a.held.at(0);
+  need(a.reserve("drain n1", mine).reserved == ClusterStore::Reserved::kYes, "the owner may not act");
+  wait(kLease + 200 * kNsPerMs);
+  while (std::ranges::find(b.held, mine.part, &PartHold::part) == b.held.end()) b.round(true);
+  const auto theirs = *std::ranges::find(b.held, mine.part, &PartHold::part);
+  const auto again = b.reserve("drain n1", theirs);
+  need(again.reserved == ClusterStore::Reserved::kByOther, "two owners drain one host");
+  need(again.by == fmt::format("a (epoch {})", mine.epoch), again.by);
+  const auto undo = b.store.reserve({"return n1", "r1", "", "return", "n1", "d-0002", theirs, "drain n1"});
+  need(undo && undo->reserved != ClusterStore::Reserved::kYes, "returns what another isolated");
+  const auto own = a.store.reserve({"return n1", "r1", "", "return", "n1", "d-0002", {0, 0}, "drain n1"});
+  need(own && own->reserved == ClusterStore::Reserved::kYes, "may not return what it isolated itself");
+}
+
+void adopt() {
+  Process before("a"), b("b");
+  for (int i = 0; i < 5; ++i) before.round(true);
+  Process after("a");
+  const auto found = after.round(false, true);
+  need(found.adopted.size() == 5, fmt::format("{} of 5 stay", found.adopted.size()));
+  for (int i = 0; i < 64; ++i) b.round(true);
+  need(b.held.size() == 59, fmt::format("{} of 59: a restart moved some", b.held.size()));
+  need(before.reserve("old", before.held.at(0)).reserved == ClusterStore::Reserved::kFenced,
+       "the process before still acts");
+  need(after.reserve("new", after.held.at(0)).reserved == ClusterStore::Reserved::kYes,
+       "the new one may not");
+}
+
+void give_back() {
+  Process a("a"), b("b");
+  for (int i = 0; i < 5; ++i) a.round(true);
+  need(a.store.give_back(a.held).has_value(), "not given back");
+  for (int i = 0; i < 64; ++i) b.round(true);
+  need(b.held.size() == 59, "a lease that was given back must last for a restart");
+  wait(400 * kNsPerMs);
+  for (int i = 0; i < 5; ++i) b.round(true);
+  need(b.held.size() == 64, fmt::format("{} of 64 after it was given back", b.held.size()));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  conninfo = argv[1];
+  const std::string check = argv[2];
+  if (check == "migrate") migrate(argc > 3 ? std::atoi(argv[3]) : 8);
+  const std::map<std::string, std::function<void()>> checks{
+      {"take", take}, {"fence", fence}, {"once", once}, {"adopt", adopt}, {"give_back", give_back}};
+  if (const auto at = checks.find(check); at != checks.end()) at->second();
+  fmt::print("{}: ok\n", check);
+}
