@@ -181,6 +181,7 @@ std::vector<std::string> troubles_of(const Json& json) {
     for (const Json& one : list) say(one);
   const Json& controller = member(json, "controller");
   if (member(controller, "remedy").is_string()) say(member(controller, "trouble"));
+  if (!controller.is_object()) say(member(member(json, "cluster"), "trouble"));
   say(member(member(json, "copies"), "trouble"));
   return out;
 }
@@ -210,6 +211,22 @@ std::string controller_line(const Json& json, const Zone& zone) {
       counted(count(controller, "questions"), "question"), counted(count(controller, "isolated"), "host"));
 }
 
+// Empty: no other collector shares the jobs.
+std::string cluster_line(const Json& json, const Zone& zone) {
+  const Json& cluster = member(json, "cluster");
+  if (!cluster.is_object()) return "";
+  const Json& parts = member(cluster, "parts");
+  const uint64_t free = count(cluster, "without_owner");
+  std::string out =
+      fmt::format("member {}; owns {} of {}", text_field(cluster, "member"), count(cluster, "owned"),
+                  counted(parts.is_array() ? parts.size() : 0, "partition"));
+  if (free > 0) out += fmt::format(", {} without an owner", free);
+  if (member(cluster, "trouble").is_string())
+    out += fmt::format("; the database does not answer since {}: {}",
+                       time_field(cluster, "trouble_since_ns", zone), text_field(cluster, "trouble"));
+  return out;
+}
+
 int status(RemoteOptions& o, bool all) {
   return print_answer(o, "/v1/status", [&](const Json& json) {
     return all ? status_fields(json, o.zone, wants_color()) : status_text(json, o.zone, wants_color());
@@ -230,6 +247,7 @@ std::string status_text(const Json& status, const Zone& zone, bool color) {
   line(way_name, way_text);
   line("alerts", alerts_line(status));
   if (const std::string text = controller_line(status, zone); !text.empty()) line("controller", text);
+  if (const std::string text = cluster_line(status, zone); !text.empty()) line("cluster", text);
   if (const std::string text = copies_line(status); !text.empty()) line("copies", text);
   line("spool", store_line(status));
   line("itself", cost_line(status));
@@ -242,6 +260,8 @@ std::string status_fields(const Json& status, const Zone& zone, bool color) {
   Json rest = status;
   for (const char* reported : {"version", "host", "role", "started_ns", "health", "healthy"})
     rest.erase(reported);
+  if (rest.contains("cluster") && rest["cluster"].is_object())
+    rest["cluster"].erase("parts");  // culprit cluster status --all has them
   flatten(rest, "", rows, zone);
   return headline(status, zone, color) + "\n" + table(rows, color);
 }

@@ -50,6 +50,7 @@ void add_verbs(Command& app, Run& run) {
   add_watch(app, run);
   add_page(app, run);
   add_hosts(app, run);
+  add_cluster(app, run);
   app.begin_verbs("Verbs that act");
   add_confirm(app, run);
   add_clear(app, run);

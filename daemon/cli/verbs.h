@@ -38,6 +38,7 @@ void add_node_check(Command& app, Run& run);
 void add_doctor(Command& app, Run& run);
 // Verbs that query a running daemon.
 void add_status(Command& app, Run& run);
+void add_cluster(Command& app, Run& run);
 void add_jobs(Command& app, Run& run);
 void add_report(Command& app, Run& run);
 void add_diff(Command& app, Run& run);

@@ -238,6 +238,13 @@ std::vector<std::string> without_effect(const Config& config) {
                                          {act.give_back, "return", "return"}})
     if (launches && on && std::ranges::find(act.launcher.orders, order) == act.launcher.orders.end())
       out.push_back(fmt::format("act.{}: has no effect while act.launcher.orders has no {}", stage, order));
+  const auto& cluster = config.cluster;
+  if (cluster.used() && config.role == DaemonRole::kAgent)
+    out.emplace_back("cluster: has no effect with role agent: collectors share the jobs");
+  else if (cluster.used() && act.scheduler == Scheduler::kNone)
+    out.emplace_back("cluster: partitions are owned, and nothing is done, without act.scheduler");
+  if (!cluster.used() && (!cluster.name.empty() || !cluster.address.empty() || cluster.memory > 0))
+    out.emplace_back("cluster: has no effect without cluster.database");
   const auto& copies = config.copies;
   const bool copies_on = copies.enabled && config.watches();
   if (copies.enabled && !config.watches()) out.emplace_back("copies: has no effect with role collector");

@@ -209,6 +209,13 @@ struct Config {
     TimeNs probation_ns = TimeNs{7} * 24 * 3600 * kNsPerSecond;
     TimeNs question_ns = 900 * kNsPerSecond;
   } act;
+  struct Cluster {
+    std::string database;  // libpq's connection string; empty: this collector is the only one
+    std::string name;      // of this member; empty: host.name
+    std::string address;   // that agents reach; empty: collector.listen
+    uint64_t memory = 0;   // above it no partition is taken; 0: three quarters of the process's limit
+    bool used() const { return !database.empty(); }
+  } cluster;
   struct Check {
     bool enabled = false;               // at the collector's request
     std::vector<std::string> commands;  // vendor diagnostics: words separated by blanks

@@ -311,6 +311,21 @@ const Option kOptions[] = {
      "Advice to jobs, which their loops may take. On a collector the controller gives it, by act.mode; on a "
      "host the daemon writes it for the job's processes, at the collector's or a person's word. Roles agent, "
      "both and collector."},
+    {"cluster.database", TEXT(cluster.database, check_database, "connection string of libpq"), false,
+     "\"service=culprit\"",
+     "PostgreSQL that several collectors share: each job belongs to one of them, which alone acts for it. A "
+     "string or URI of libpq, without a password: use passfile or service. Needs libpq5. Empty: this "
+     "collector "
+     "is the only one."},
+    {"cluster.name", TEXT(cluster.name, check_host_name, "name"), false, "\"collector-1\"",
+     "The name of this member, unlike the others' and the same after a restart. Default: host.name."},
+    {"cluster.address", TEXT(cluster.address, check_tcp_address, "HOST:PORT"), false,
+     "\"collector-1.example:7421\"",
+     "The address at which agents reach this member, as culprit cluster status shows it. Default: "
+     "collector.listen."},
+    {"cluster.memory", SizeType{OF(uint64_t, cluster.memory), 0, 64 * kTiB}, false, nullptr,
+     "Above this much memory in use the member takes no further partition. 0: three quarters of the control "
+     "group's limit, else of the machine's memory."},
     {"check.enabled", FlagType{OF(bool, check.enabled)}, true, nullptr,
      "Let the collector have this host checked while no job runs on it. Roles agent and both."},
     {"check.commands",
@@ -491,6 +506,10 @@ const OptionTable kTables[] = {
     {"act",
      "What the collector does about a job at fault: isolate hosts, run the job again. Roles both and "
      "collector. All is off by default."},
+    {"cluster",
+     "Several collectors that share their jobs over one database (docs/cluster.md). Roles both and "
+     "collector. "
+     "Off by default."},
     {"check",
      "A check of this host: memory, disk, PCIe links and the vendor's diagnostics (culprit node-check "
      "--full). "

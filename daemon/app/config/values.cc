@@ -213,6 +213,33 @@ std::string check_command(std::string_view text) {
   return "";
 }
 
+// The configuration is readable by more people than a file of passwords.
+std::string check_database(std::string_view text) {
+  constexpr size_t kBytes = 4096;
+  if (text.size() > kBytes) return fmt::format("is longer than {} bytes", kBytes);
+  for (const char c : text)
+    if (static_cast<unsigned char>(c) < ' ') return "must not hold control characters";
+  constexpr const char* kSecret =
+      "must hold no password: write it into a file, and name that by passfile or "
+      "service";
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const auto holds = [&](std::string_view key) {
+    for (size_t at = lower.find(key); at != lower.npos; at = lower.find(key, at + 1)) {
+      const size_t next = lower.find_first_not_of(' ', at + key.size());
+      if (next != lower.npos && lower[next] == '=') return true;
+    }
+    return false;
+  };
+  if (holds("password")) return kSecret;  // and sslpassword
+  const size_t scheme = lower.find("://");
+  if (scheme == lower.npos) return "";
+  const std::string_view place = std::string_view(lower).substr(scheme + 3);
+  const std::string_view login = place.substr(0, std::min(place.find('@'), place.find_first_of("/?")));
+  const bool has_login = place.find('@') < place.find_first_of("/?");
+  return has_login && login.find(':') != login.npos ? kSecret : "";
+}
+
 std::string check_group(std::string_view text) {
   if (text.empty()) return "must not be empty";
   if (text.size() > kGroupBytes) return fmt::format("is longer than {} bytes", kGroupBytes);

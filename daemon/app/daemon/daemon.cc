@@ -308,11 +308,16 @@ Status Daemon::start_alerts() {
   if (!opened) return tl::unexpected(opened.error());
   alerts_ = std::move(*opened);
   verdicts_->subscribe([this](std::span<const RunVerdict> verdicts) { alerts_->on_verdicts(verdicts); });
+  const auto log = [this](LogLevel level, const std::string& what) { say(level, what); };
+  auto leases = LeaseService::start(env_, {&config_, log});
+  if (!leases) return tl::unexpected(leases.error());
+  leases_ = std::move(*leases);
   if (config_.act.scheduler == Scheduler::kNone) return {};
   RecoveryServiceOptions recovery;
   recovery.config = &config_;
+  if (leases_) recovery.gate = leases_->gate();
   recovery.engine = engine_.get();
-  recovery.log = [this](LogLevel level, const std::string& what) { say(level, what); };
+  recovery.log = log;
   recovery.end_tasks = [this](const std::vector<std::string>& hosts, const peer::EndTasks& request) {
     if (collector_) collector_->ask(hosts, request);
     if (ends_ && std::find(hosts.begin(), hosts.end(), config_.host.name) != hosts.end()) ends_->end(request);
@@ -634,6 +639,7 @@ void Daemon::make_api() {
   parts.alerts = alerts_.get();
   parts.verdicts = verdicts_.get();
   parts.recovery = recovery_.get();
+  parts.leases = leases_.get();
   if (recovery_)
     parts.repaired = [this](const std::string& host, const std::string& by) {
       recovery_->repaired(host, by);
@@ -682,6 +688,7 @@ void Daemon::beat() {
   report_hang();
   if (late_ && counts_.restored) late_->beat();
   if (verdicts_) verdicts_->beat();
+  if (leases_) leases_->beat();
   if (recovery_) recovery_->beat();
   if (watch_.stuck(mono())) return;
   if (options_.service.watchdog_ns > 0) (void)notify_.feed_watchdog();
@@ -735,13 +742,11 @@ void Daemon::stop() {
   if (checks_) checks_->stop();
   if (copies_) copies_->stop();
   if (recovery_) recovery_->stop();
+  if (leases_) leases_->stop();
   // Stops the store first: the engine may have a long queue; the next start ingests the rest of it.
   const auto finish_rest = [this] { collector_ ? collector_->stop([this] { finish(); }) : finish(); };
   const auto finish_all = [this, finish_rest] { plugins_ ? plugins_->stop(finish_rest) : finish_rest(); };
-  if (sources_)
-    sources_->stop(finish_all);
-  else
-    finish_all();
+  sources_ ? sources_->stop(finish_all) : finish_all();
 }
 
 void Daemon::finish() {

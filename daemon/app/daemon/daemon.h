@@ -29,6 +29,7 @@
 #include "app/daemon/intake/process_watch.h"
 #include "app/daemon/intake/sources.h"
 #include "app/daemon/keep/recorder.h"
+#include "app/daemon/recover/lease_service.h"
 #include "app/daemon/recover/recovery_service.h"
 #include "app/daemon/self/black_box.h"
 #include "app/daemon/self/log.h"
@@ -147,6 +148,7 @@ class Daemon {
   std::unique_ptr<EventDelivery> delivery_;      // set with an engine
   std::unique_ptr<VerdictFeed> verdicts_;        // set with an engine
   std::unique_ptr<AlertService> alerts_;         // set with an engine
+  std::unique_ptr<LeaseService> leases_;         // null: no other collector shares the jobs
   std::unique_ptr<RecoveryService> recovery_;    // null: this daemon is not a collector, or has no ledger
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Restore> restore_;

@@ -158,8 +158,7 @@ Result<Rows> ClusterStore::run(const std::string& sql, std::vector<std::string> 
   if (!connection_ || !connection_->is_open())
     return fail(ErrorCode::kIo, "there is no connection to the database");
   auto rows = connection_->run(sql, values, until_ns_ - steady_now());
-  // A pooler may have lost what the connection was, so an error begins with a new one.
-  if (!rows) connection_.reset();
+  if (!connection_->is_open()) connection_.reset();
   return rows;
 }
 
@@ -205,25 +204,32 @@ Status ClusterStore::look(ClusterView& out) {
   return {};
 }
 
+// After an error the next round begins with a new connection, and makes the tables if they are missing.
 Result<ClusterStore::Answer> ClusterStore::round(const Asked& asked) {
   const std::lock_guard lock(mutex_);
   until_ns_ = steady_now() + options_.round_ns;
   Answer out;
-  if (const Status connected = connect(); !connected) return tl::unexpected(connected.error());
-  if (asked.adopt) {
-    auto adopted = holds_of(kAdopt, {options_.name, parts_text(asked.renew), lease()});
-    if (!adopted) return tl::unexpected(adopted.error());
-    out.adopted = std::move(*adopted);
+  const auto work = [&]() -> Status {
+    if (const Status connected = connect(); !connected) return connected;
+    if (asked.adopt) {
+      auto adopted = holds_of(kAdopt, {options_.name, parts_text(asked.renew), lease()});
+      if (!adopted) return tl::unexpected(adopted.error());
+      out.adopted = std::move(*adopted);
+    }
+    if (const Status renewed = renew(asked.renew, out); !renewed) return renewed;
+    if (const auto seen = run(kSeen, {options_.name, options_.address}); !seen)
+      return tl::unexpected(seen.error());
+    if (asked.take) {
+      const auto taken = holds_of(kTake, {options_.name, parts_text(asked.renew), lease()});
+      if (!taken) return tl::unexpected(taken.error());
+      if (!taken->empty()) out.taken = taken->front();
+    }
+    return look(out.view);
+  };
+  if (const Status done = work(); !done) {
+    connection_.reset();
+    return tl::unexpected(done.error());
   }
-  if (const Status renewed = renew(asked.renew, out); !renewed) return tl::unexpected(renewed.error());
-  if (const auto seen = run(kSeen, {options_.name, options_.address}); !seen)
-    return tl::unexpected(seen.error());
-  if (asked.take) {
-    const auto taken = holds_of(kTake, {options_.name, parts_text(asked.renew), lease()});
-    if (!taken) return tl::unexpected(taken.error());
-    if (!taken->empty()) out.taken = taken->front();
-  }
-  if (const Status looked = look(out.view); !looked) return tl::unexpected(looked.error());
   return out;
 }
 

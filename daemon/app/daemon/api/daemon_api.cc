@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/daemon/api/api_json.h"
+#include "app/daemon/api/cluster_view.h"
 #include "app/daemon/api/device_past.h"
 #include "app/daemon/api/recovery_api.h"
 #include "app/daemon/watch/copy_service.h"
@@ -190,6 +191,7 @@ void DaemonApi::status(Answer answer) {
   if (json controller = recovery_status(parts_.recovery, parts_.stopped_recovery, mode);
       !controller.is_null())
     out["controller"] = std::move(controller);
+  if (parts_.leases) out["cluster"] = cluster_status(*parts_.leases);
   answer(dump(out));
 }
 

@@ -20,6 +20,7 @@
 #include "app/daemon/engine/engine_worker.h"
 #include "app/daemon/intake/sources.h"
 #include "app/daemon/keep/recorder.h"
+#include "app/daemon/recover/lease_service.h"
 #include "app/daemon/recover/recovery_service.h"
 #include "app/daemon/self/agent_counts.h"
 #include "app/daemon/self/self_watch.h"
@@ -55,6 +56,7 @@ struct AgentParts {
   AlertService* alerts = nullptr;                        // null with an uplink
   VerdictFeed* verdicts = nullptr;                       // null with an uplink
   const RecoveryService* recovery = nullptr;             // null without a controller
+  const LeaseService* leases = nullptr;                  // null: no other collector shares the jobs
   std::optional<RecoveryTrouble> stopped_recovery = {};  // why a controller did not start
   // A person says that a host was repaired.
   std::function<void(const std::string& host, const std::string& by)> repaired = {};

@@ -1,4 +1,5 @@
 #include "app/daemon/alerts/alert_metrics.h"
+#include "app/daemon/api/cluster_view.h"
 #include "app/daemon/api/daemon_api.h"
 #include "app/daemon/api/job_metrics.h"
 #include "app/daemon/api/recovery_metrics.h"
@@ -297,6 +298,7 @@ std::string DaemonApi::metrics_text(Counters counters) {
     about_recovery(m, *parts.recovery, env_.now(io::Clock::kWall));
   else if (parts.stopped_recovery && counters == Counters::kAll)
     about_stopped_recovery(m);
+  if (parts.leases && counters == Counters::kAll) about_cluster(m, *parts.leases);
   if (parts.uplink) about_uplink(m, parts.uplink->counters());
   if (const std::optional<serve::HttpCounts> http = parts.http()) {
     const serve::HttpCounts& counts = *http;

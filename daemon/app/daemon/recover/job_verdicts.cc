@@ -81,8 +81,11 @@ std::vector<std::string> JobVerdicts::waits(const std::string& id) const {
   for (const auto& [job, stored] : verdicts_)
     if (!stored.taken && stored.verdict.verdict && is_of(job)) {
       const Diagnosis& d = stored.verdict.verdict->diagnosis;
-      out.push_back(fmt::format("{} (confidence {:.2f}): it waits for a view of the scheduler",
-                                to_terminal(d.title), d.confidence));
+      const bool other = parts_.is_own && !parts_.is_own(id);
+      out.push_back(fmt::format("{} (confidence {:.2f}): {}", to_terminal(d.title), d.confidence,
+                                other ? "another member of the cluster acts for the job, or none does now: "
+                                        "culprit cluster status"
+                                      : "it waits for a view of the scheduler"));
     }
   return out;
 }
@@ -180,6 +183,7 @@ std::vector<recover::VerdictSeen> JobVerdicts::take(TimeNs now) {
     const std::string id = parts_.jobs->resolve(id_of(name));
     const auto job = parts_.jobs->known(id);
     if (stored.taken || !job || !parts_.jobs->user_of(id)) continue;
+    if (parts_.is_own && !parts_.is_own(id)) continue;
     stored.taken = true;
     if (!counts(stored.verdict)) {
       parts_.note(
@@ -195,6 +199,12 @@ std::vector<recover::VerdictSeen> JobVerdicts::take(TimeNs now) {
   }
   forget(now);
   return out;
+}
+
+void JobVerdicts::give_again(std::span<const std::string> jobs) {
+  if (jobs.empty()) return;
+  for (auto& [name, stored] : verdicts_)
+    if (std::ranges::binary_search(jobs, parts_.jobs->resolve(id_of(name)))) stored.taken = false;
 }
 
 void JobVerdicts::forget(TimeNs now) {

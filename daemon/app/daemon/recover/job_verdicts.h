@@ -27,12 +27,16 @@ class JobVerdicts {
     std::function<const ActionRecord*(const std::string& job)> last_start = {};
     std::function<void(const recover::Note&)> note = {};
     std::function<void(const std::string&)> warn = {};
+    // Whether this collector acts for the scheduler's job; empty: for each. Other verdicts wait.
+    std::function<bool(const std::string& job)> is_own = {};
   };
   explicit JobVerdicts(Parts parts) : parts_(std::move(parts)) {}
 
   void put(std::span<const RunVerdict> verdicts, TimeNs now);
   // What the controller has not got yet. Jobs that the scheduler no longer shows are forgotten.
   std::vector<recover::VerdictSeen> take(TimeNs now);
+  // The controller has lost, or never got, what take() gave on these jobs (ids at the scheduler, ascending).
+  void give_again(std::span<const std::string> jobs);
 
   // The verdicts on a job, by its id at the scheduler, that the controller has not got: a sentence each, with
   // what they wait for.

@@ -8,6 +8,7 @@
 #include "app/daemon/recover/controller_options.h"
 #include "app/daemon/recover/own_jobs.h"
 #include "app/jobs/job_names.h"
+#include "base/hash.h"
 #include "model/recovery_json.h"
 #include "respond/order.h"
 
@@ -49,6 +50,15 @@ Result<std::string> damage_of(store::RecoveryStore& store, const store::Recovery
                      where);
 }
 
+// Marks of decisions are on hosts and in comments of jobs that all members see, so their numbers differ: each
+// member begins at seconds of a range of its own.
+TimeNs numbers_from(const Config& config, TimeNs now) {
+  constexpr uint64_t kRanges = 60;
+  constexpr TimeNs kRange = 100'000'000 * kNsPerSecond;
+  const std::string& name = config.cluster.name.empty() ? config.host.name : config.cluster.name;
+  return now + static_cast<TimeNs>(hash64(name) % kRanges) * kRange;
+}
+
 }  // namespace
 
 RecoveryService::RecoveryService(io::Env& env, RecoveryServiceOptions options)
@@ -78,14 +88,18 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
   if (!store) return tl::unexpected(store.error());
   auto rows = (*store)->load();
   if (!rows) return tl::unexpected(rows.error());
-  SchedulerParts parts = options.scheduler ? options.scheduler() : scheduler_parts(*options.config);
+  SchedulerParts parts =
+      options.scheduler ? options.scheduler() : scheduler_parts(*options.config, options.gate);
   if (!parts.sound) return tl::unexpected(parts.sound.error());
   std::unique_ptr<RecoveryService> out(new RecoveryService(env, std::move(options)));
   auto damage = damage_of(**store, *rows);
   if (!damage) return tl::unexpected(damage.error());
   out->damage_ = std::move(*damage);
-  const TimeNs lost_ns = out->damage_.empty() ? kNoTime : out->wall();
+  out->gate_ = parts.gate ? std::move(parts.gate) : out->options_.gate;
+  parts.backend = gated(std::move(parts.backend), out->gate_);
+  TimeNs lost_ns = out->damage_.empty() ? kNoTime : out->wall();
   out->damaged_ns_ = lost_ns;
+  if (out->gate_ && out->gate_->shares_jobs()) lost_ns = numbers_from(out->config(), out->wall());
   if (lost_ns != kNoTime) out->controller_.lost_ledger(lost_ns);
   out->log_.begin(controller_options(out->config().act), *rows, out->wall(), lost_ns);
   std::map<std::string, std::pair<TimeNs, std::string>> newest;
@@ -122,7 +136,6 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
   out->look_ = std::move(parts.look);
   out->look_every_ns_ = parts.look_every_ns;
   out->own_jobs_ = parts.own_jobs;
-  out->may_act_ = std::move(parts.may_act);
   out->may_keep_pool_ = std::move(parts.may_keep_pool);
   out->reload_scheduler_ = std::move(parts.reload);
   if (out->reload_scheduler_) out->reload_scheduler_(out->options_.config->act);
@@ -147,6 +160,7 @@ JobVerdicts::Parts RecoveryService::verdict_parts() {
   };
   out.note = [this](const recover::Note& one) { note(one); };
   out.warn = [this](const std::string& text) { options_.log(LogLevel::kWarning, text); };
+  out.is_own = [this](const std::string& job) { return acts_for(gate_.get(), job); };
   return out;
 }
 
@@ -197,6 +211,7 @@ std::set<std::string> RecoveryService::own_holds(const respond::SchedulerView& v
     if (ours != nullptr || at_work || lately) out.insert(seen.job.id);
     const bool wait = starting != starting_.end() && read_ns - starting->second < kFinishEvery;
     if (ours == nullptr || ours->state == ActionState::kReserved || at_work || wait) continue;
+    if (!acts_for(gate_.get(), seen.job.id)) continue;
     note({recover::NoteKind::kRecord,
           recover::key_of(ours->order.job),
           ours->order.decision,
@@ -257,7 +272,7 @@ void RecoveryService::run() {
       note({recover::NoteKind::kDecided, question->job, question->decision, "asks: " + question->text, {}});
       questions_.ask(std::move(*question), wall());
     } else if (const auto* advice = std::get_if<recover::AdviceOrder>(&order)) {
-      if (options_.advise)
+      if (options_.advise && acts_for(gate_.get(), advice->job.id))
         options_.advise(jobs_.hosts_of(advice->job.id), {verdicts_.name_of(advice->job.id), advice->decision,
                                                          peer::Advise::kAnyUser, advice->advice});
     } else {
@@ -355,7 +370,17 @@ void RecoveryService::carry_out(const ActionOrder& order) {
   if (now.kind == OrderKind::kReturn)
     if (const ActionRecord* isolation = controller_.actions().find(order.code))
       now.decision = isolation->order.decision;
-  if (now.kind == OrderKind::kEndTasks && !(executor_ && executor_->can(now.kind))) return end_tasks(now);
+  if (now.kind == OrderKind::kEndTasks && !(executor_ && executor_->can(now.kind))) {
+    if (!gate_) return end_tasks(now);
+    const auto answer = std::make_shared<ActGate::Answer>();
+    return query([gate = gate_, now, answer](store::RecoveryStore&) { *answer = gate->reserve(now); },
+                 [this, now, answer] {
+                   if (answer->state != ActionState::kReserved)
+                     return settle({now.op, answer->state, answer->detail, {}, wall(), {}});
+                   if (!stopped_) end_tasks(now);
+                   gate_->finished();
+                 });
+  }
   if (!executor_ || !executor_->can(now.kind))
     return settle({order.op, ActionState::kFailed, "act.scheduler has no such action", {}, wall(), {}});
   const bool starts = now.kind == OrderKind::kRunAgain;
@@ -492,7 +517,7 @@ void RecoveryService::look() {
   if (!look_) return;
   looking_ = true;
   looked_ns_ = wall();
-  if (may_keep_pool_) *may_keep_pool_ = restored_ && !cannot_write();
+  if (may_keep_pool_) *may_keep_pool_ = restored_ && !cannot_write() && acts_for(gate_.get(), "");
   const auto view = std::make_shared<Result<respond::SchedulerView>>(respond::SchedulerView{});
   looker_->submit([view, look = look_] { *view = look(); },
                   [this, view, read_ns = looked_ns_] {
@@ -534,18 +559,25 @@ void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs 
   view_ns_ = read_ns;
   counts_.spares = view->spares;
   spare_hosts_ = view->spare_hosts;
+  if (gate_)
+    std::erase_if(spare_hosts_, [&](const std::string& host) { return !acts_for(gate_.get(), host); });
   if (!view->spares_note.empty()) note({recover::NoteKind::kRecord, "", "", view->spares_note, {}});
-  if (cannot_write()) return;  // what changes is seen again afterwards
+  if (cannot_write() || !may_act()) return;  // what changes is seen again afterwards
   const auto excluded = [this](const ScheduledJob& job) {
     const auto seen = controller_.view(recover::key_of(job));
     return seen ? seen->excluded : std::vector<std::string>{};
   };
   std::vector<recover::Input> inputs = jobs_.update(*view, {wall(), read_ns, excluded});
+  std::vector<recover::Input> ends;
+  if (gate_ && gate_->shares_jobs()) {
+    auto own = share_.select(std::move(inputs), jobs_, [&](const auto& job) { return gate_->epoch(job); });
+    inputs = std::move(own.inputs), ends = std::move(own.ends);
+    verdicts_.give_again(own.gained);
+  }
   const bool first = !std::exchange(begun_, true);
   if (first) begin();
   const std::set<std::string> ours = own_holds(*view, read_ns);
   const std::set<std::string> started = started_in(inputs);
-  std::vector<recover::Input> ends;
   for (recover::Input& input : inputs) {
     const auto* changed = std::get_if<recover::JobChanged>(&input);
     const bool own =
@@ -591,7 +623,7 @@ void RecoveryService::read_progress() {
         for (const Progress& one : *all) {
           const std::string id = jobs_.resolve(verdicts_.id_of(one.summary.id));
           const auto known = jobs_.known(id);
-          if (!known || !jobs_.is_alive(id)) continue;
+          if (!known || !jobs_.is_alive(id) || !acts_for(gate_.get(), id)) continue;
           const auto owner = jobs_.owner_of(id);
           const bool own =
               owner == respond::SeenJob::Owner::kUser
@@ -674,6 +706,7 @@ std::optional<RecoveryTrouble> RecoveryService::trouble() const {
   if (!store_error_.empty())
     return RecoveryTrouble{"the ledger cannot be written: " + store_error_, store_since_ns_,
                            fmt::format("df -h {}", config().state_dir)};
+  if (auto closed = gate_ ? gate_->trouble() : std::nullopt) return closed;
   if (look_error_.empty()) return std::nullopt;
   if (look_refused_) return RecoveryTrouble{look_error_, look_since_ns_, ""};  // another collector acts
   return RecoveryTrouble{"the scheduler does not answer: " + look_error_, look_since_ns_,

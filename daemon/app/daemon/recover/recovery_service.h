@@ -21,10 +21,12 @@
 #include "app/config/config.h"
 #include "app/daemon/alerts/run_verdict.h"
 #include "app/daemon/engine/engine_worker.h"
+#include "app/daemon/recover/act_gate.h"
 #include "app/daemon/recover/align_checks.h"
 #include "app/daemon/recover/host_checks.h"
 #include "app/daemon/recover/input_log.h"
 #include "app/daemon/recover/job_reports.h"
+#include "app/daemon/recover/job_share.h"
 #include "app/daemon/recover/job_verdicts.h"
 #include "app/daemon/recover/open_questions.h"
 #include "app/daemon/recover/recovery_trouble.h"
@@ -53,6 +55,7 @@ struct RecoveryServiceOptions {
   // checked().
   std::function<bool(const std::string& host, const peer::Message&)> check_host = {};
   std::function<SchedulerParts()> scheduler = {};  // empty: as `config` says
+  std::shared_ptr<ActGate> gate = nullptr;         // of a collector that shares its jobs; null: it does not
   // Questions of the controller as alerts: all that are open, and those that ended just now.
   std::function<void(std::span<const alert::Fault> open, std::span<const EndedQuestion> ended)> questions =
       {};
@@ -141,7 +144,7 @@ class RecoveryService {
   const ActionRecord* own_hold(const respond::SeenJob& seen) const;
   std::set<std::string> own_holds(const respond::SchedulerView& view, TimeNs read_ns);
   bool cannot_write() const { return !damage_.empty() || !store_error_.empty(); }
-  bool may_act() const { return !may_act_ || may_act_(); }
+  bool may_act() const { return !gate_ || gate_->is_open(); }
   void note(const recover::Note& note);
   void settle_questions();
   void count_changes();
@@ -155,7 +158,8 @@ class RecoveryService {
   std::unique_ptr<respond::Executor> executor_;   // null: nothing is carried out
   std::unique_ptr<respond::Executor> rehearsal_;  // null: observe mode asks nothing
   std::function<Result<respond::SchedulerView>()> look_;
-  std::function<bool()> may_act_;
+  std::shared_ptr<ActGate> gate_;  // null: no other collector acts
+  JobShare share_;
   std::function<void(const Config::Act&)> reload_scheduler_;
   std::shared_ptr<std::atomic<bool>> may_keep_pool_;  // null: the scheduler has no pool
   TimeNs look_every_ns_ = 0;

@@ -113,6 +113,7 @@ void ScheduledJobs::add_job(const SeenJob& seen, const respond::SchedulerView& v
   const uint32_t attempt_before = known.now.restarts;
   const State before = std::exchange(known.state, seen.state);
   known.now = seen.job;
+  known.partition = seen.partition;
   known.seen_ns = at.now;
   known.ending = seen.state == State::kEnding ? seen.hosts : std::vector<std::string>{};
   ScheduledJob job = known.first;
@@ -252,6 +253,25 @@ std::vector<std::string> ScheduledJobs::running() const {
   std::vector<std::string> out;
   for (const auto& [id, job] : jobs_)
     if (!job.ended) out.push_back(id);
+  return out;
+}
+
+std::vector<std::string> ScheduledJobs::ids() const {
+  std::vector<std::string> out;
+  for (const auto& [id, job] : jobs_) out.push_back(id);
+  return out;
+}
+
+std::vector<recover::Input> ScheduledJobs::again(const std::string& id) const {
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return {};
+  const Known& known = found->second;
+  const bool failed = known.ended && (known.state == State::kFailed || known.state == State::kNodeFailed);
+  if (known.ended && !failed) return {};  // it waits for its first attempt, or ended well
+  ScheduledJob job = known.first;
+  job.restarts = known.now.restarts;
+  std::vector<recover::Input> out{recover::AttemptStarted{job, known.hosts, known.partition, {}, {}}};
+  if (failed) out.push_back(recover::AttemptEnded{job, end_of(known.state), {}, "FAILED"});
   return out;
 }
 

@@ -45,7 +45,10 @@ class ScheduledJobs {
   bool is_alive(const std::string& id) const;  // it has processes, as far as shown
   // Hosts on which the job is still being ended while most have ended; a slow epilog holds all of them.
   std::vector<std::string> not_ended(const std::string& id) const;
-  std::vector<std::string> running() const;           // ids
+  std::vector<std::string> running() const;  // ids
+  std::vector<std::string> ids() const;      // of all jobs, ascending
+  // The job as it is now, for a controller that has not got it: the attempt that runs, or that failed.
+  std::vector<recover::Input> again(const std::string& id) const;
   std::string job_on(const std::string& host) const;  // one that has processes there; empty: none
 
  private:
@@ -54,6 +57,7 @@ class ScheduledJobs {
     respond::SeenJob::State state = respond::SeenJob::State::kPending;
     std::optional<uint32_t> uid;  // nothing: from the ledger, not yet seen
     respond::SeenJob::Owner owner = respond::SeenJob::Owner::kUser;
+    std::string partition;                   // of the scheduler
     std::vector<std::string> hosts, ending;  // of the attempt; those of them that are still being ended
     TimeNs seen_ns = kNoTime;
     uint32_t started = 0;  // restarts of the newest attempt that started

@@ -46,6 +46,26 @@ bool waits_again(const respond::SeenJob& job) {
          (job.reason == "Resources" || job.reason.starts_with("ReqNodeNotAvail"));
 }
 
+// Asks the gate just before each order.
+class GatedBackend final : public respond::Backend {
+ public:
+  GatedBackend(std::unique_ptr<respond::Backend> inner, std::shared_ptr<ActGate> gate)
+      : inner_(std::move(inner)), gate_(std::move(gate)) {}
+  std::string_view name() const override { return inner_->name(); }
+  bool can(OrderKind kind) const override { return inner_->can(kind); }
+  ActionResult carry_out(const ActionOrder& order, respond::Pace& pace) const override {
+    const ActGate::Answer answer = gate_->reserve(order);
+    if (answer.state != ActionState::kReserved) return respond::result_of(order, answer.state, answer.detail);
+    ActionResult out = inner_->carry_out(order, pace);
+    gate_->finished();
+    return out;
+  }
+
+ private:
+  const std::unique_ptr<respond::Backend> inner_;
+  const std::shared_ptr<ActGate> gate_;
+};
+
 SchedulerParts slurm_parts(const Config& config) {
   SchedulerParts out;
   respond::slurm::SlurmOptions options;
@@ -96,24 +116,6 @@ Result<respond::kubernetes::ApiAccess> access_of(const Config::Act::Kubernetes& 
   return out;
 }
 
-// Refuses orders while another collector holds the lease.
-class LeasedBackend final : public respond::Backend {
- public:
-  LeasedBackend(respond::kubernetes::KubernetesOptions options, std::shared_ptr<const ClusterLease> lease)
-      : inner_(std::move(options)), lease_(std::move(lease)) {}
-  std::string_view name() const override { return inner_.name(); }
-  bool can(OrderKind kind) const override { return inner_.can(kind); }
-  ActionResult carry_out(const ActionOrder& order, respond::Pace& pace) const override {
-    if (lease_ && !lease_->permits(pace.now()))
-      return respond::result_of(order, ActionState::kFailed, "this collector does not hold the Lease");
-    return inner_.carry_out(order, pace);
-  }
-
- private:
-  const respond::kubernetes::KubernetesBackend inner_;
-  const std::shared_ptr<const ClusterLease> lease_;
-};
-
 std::shared_ptr<ClusterLease> lease_of(const Config& config, const ApiCall& call) {
   const std::string& name = config.act.kubernetes.lease;
   const size_t slash = name.find('/');
@@ -157,7 +159,7 @@ struct KubernetesView {
   }
 };
 
-SchedulerParts kubernetes_parts(const Config& config) {
+SchedulerParts kubernetes_parts(const Config& config, bool shares_jobs) {
   SchedulerParts out;
   const auto access = access_of(config.act.kubernetes);
   if (!access) {
@@ -168,7 +170,7 @@ SchedulerParts kubernetes_parts(const Config& config) {
   options.call = respond::kubernetes::http_calls(*access);
   options.no_execute = config.act.kubernetes.evict;
   options.host = config.host.name;
-  const auto lease = lease_of(config, options.call);
+  const auto lease = shares_jobs ? nullptr : lease_of(config, options.call);
   const auto pool = std::make_shared<respond::kubernetes::StandbyPool>(options.call, steady_now());
   respond::kubernetes::LookOptions look{options.call, config.act.kubernetes.space};
   look.spares_selector = config.act.spares_selector;
@@ -177,16 +179,14 @@ SchedulerParts kubernetes_parts(const Config& config) {
   out.look = [view] { return view->read(); };
   out.look_every_ns = 5 * kNsPerSecond;  // a third of the lease; some 5 KB a pod
   out.load = [view](const AttemptRecord& row) { view->look.load(row); };
-  if (lease) {
-    out.may_act = [lease] { return lease->permits(steady_now()); };
-  }
+  out.gate = lease;
   out.reload = [lease, pool](const Config::Act& act) {
     if (lease) lease->set_mode(act.mode);
     const bool used = act.restart && act.mode != ActMode::kAsk;
     pool->want(used ? static_cast<uint32_t>(act.spares) : 0, act.mode == ActMode::kObserve, act.probation_ns);
   };
   options.spares = pool;
-  out.backend = std::make_unique<LeasedBackend>(options, lease);
+  out.backend = std::make_unique<respond::kubernetes::KubernetesBackend>(options);
   options.observe = true;
   options.spares = nullptr;
   out.rehearsal = std::make_unique<respond::kubernetes::KubernetesBackend>(options);
@@ -250,19 +250,35 @@ SchedulerParts launcher_parts(const Config& config) {
 
 }  // namespace
 
-SchedulerParts scheduler_parts(const Config& config) {
+namespace {
+
+SchedulerParts parts_of(const Config& config, bool shares_jobs) {
   switch (config.act.scheduler) {
     case Scheduler::kNone:
       break;
     case Scheduler::kSlurm:
       return slurm_parts(config);
     case Scheduler::kKubernetes:
-      return kubernetes_parts(config);
+      return kubernetes_parts(config, shares_jobs);
     case Scheduler::kExec:
     case Scheduler::kWebhook:
       return launcher_parts(config);
   }
   return {};
+}
+
+}  // namespace
+
+SchedulerParts scheduler_parts(const Config& config, std::shared_ptr<ActGate> gate) {
+  SchedulerParts out = parts_of(config, gate != nullptr);
+  if (gate) out.gate = std::move(gate);
+  return out;
+}
+
+std::unique_ptr<respond::Backend> gated(std::unique_ptr<respond::Backend> backend,
+                                        std::shared_ptr<ActGate> gate) {
+  if (!backend || !gate) return backend;
+  return std::make_unique<GatedBackend>(std::move(backend), std::move(gate));
 }
 
 std::string scheduler_remedy(const Config& config) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "app/config/config.h"
+#include "app/daemon/recover/act_gate.h"
 #include "base/status.h"
 #include "model/recovery_ledger.h"
 #include "respond/executor.h"
@@ -23,8 +24,8 @@ struct SchedulerParts {
   bool own_jobs = false;
   // An attempt of the ledger, before the first look. May be empty.
   std::function<void(const AttemptRecord& row)> load = {};
-  // Whether this collector may act now; any thread. Empty: it may. Else look() says why not.
-  std::function<bool()> may_act = {};
+  // Whether this collector may act. Null: it may.
+  std::shared_ptr<ActGate> gate = nullptr;
   // Whether the ledger can be written, so that the view may keep the pool of spares; any thread. May be null.
   std::shared_ptr<std::atomic<bool>> may_keep_pool = {};
   // At the start and after each reload; any thread. May be empty.
@@ -33,7 +34,12 @@ struct SchedulerParts {
   std::unique_ptr<respond::Backend> rehearsal = nullptr;
   Status sound = {};  // an error: the configuration selects what cannot work
 };
-SchedulerParts scheduler_parts(const Config& config);
+// `gate`: of a collector that shares its jobs with others; null: it does not.
+SchedulerParts scheduler_parts(const Config& config, std::shared_ptr<ActGate> gate = nullptr);
+
+// Asks the gate just before each order. `gate` null: the same backend.
+std::unique_ptr<respond::Backend> gated(std::unique_ptr<respond::Backend> backend,
+                                        std::shared_ptr<ActGate> gate);
 
 // A shell command that shows why the scheduler gives no view.
 std::string scheduler_remedy(const Config& config);

@@ -36,7 +36,8 @@ class CrashEnv final : public io::testing::FakeEnv {
 };
 
 struct ControlledSite {
-  explicit ControlledSite(ActMode mode = ActMode::kAct) {
+  explicit ControlledSite(ActMode mode = ActMode::kAct, std::shared_ptr<ActGate> its_gate = nullptr)
+      : gate(std::move(its_gate)) {
     env.wall_ns = recover::test::kStart + 100 * kNsPerSecond;
     config.state_dir = folder.path.string();
     config.act = {.mode = mode, .scheduler = Scheduler::kSlurm, .isolate = true, .restart = true};
@@ -69,6 +70,7 @@ struct ControlledSite {
   void start() {
     RecoveryServiceOptions options;
     options.config = &config;
+    options.gate = gate;
     options.log = [this](LogLevel, const std::string& text) { log += text + "\n"; };
     options.end_tasks = [this](const std::vector<std::string>& hosts, const peer::EndTasks&) {
       for (const std::string& host : hosts) orders.push_back("end " + host);
@@ -145,6 +147,7 @@ struct ControlledSite {
   bool answers = true, crash_in_run_again = false, crash_in_end_tasks = false;
   std::vector<std::string> orders, checked;
   std::string log, check_id;
+  std::shared_ptr<ActGate> gate;                   // null: no other collector
   std::optional<Diagnosis> verdict_after_restart;  // the verdict that the feed reads again
   std::unique_ptr<RecoveryService> service;
 };
@@ -424,6 +427,122 @@ BOOST_AUTO_TEST_CASE(a_slow_host_counts_when_it_is_still_the_verdict_after_a_min
     site.pass(40 * kNsPerSecond);
     BOOST_TEST((machine_of(site) == row.wanted));
   }
+}
+
+// ---- several collectors
+
+namespace {
+
+// Another member owns the jobs until `own` is set.
+class FakeGate final : public ActGate {
+ public:
+  bool is_open() const override { return open; }
+  std::optional<RecoveryTrouble> trouble() const override {
+    if (open) return std::nullopt;
+    return RecoveryTrouble{"the cluster's database does not answer, so nothing is done: x", kNoTime, "look"};
+  }
+  std::optional<uint64_t> epoch(const std::string&) const override {
+    return open && own ? std::optional(number) : std::nullopt;
+  }
+  bool shares_jobs() const override { return true; }
+  Answer reserve(const ActionOrder&) override {
+    ++asked;
+    return answer;
+  }
+  bool open = true, own = true;
+  uint64_t number = 1;
+  Answer answer;
+  int asked = 0;
+};
+
+struct SharedSite : ControlledSite {
+  explicit SharedSite(bool own = true) : ControlledSite(ActMode::kAct, gate_of(own)) {}
+  static std::shared_ptr<FakeGate> gate_of(bool own) {
+    auto out = std::make_shared<FakeGate>();
+    out->own = own;
+    return out;
+  }
+  std::shared_ptr<FakeGate> fake() { return std::static_pointer_cast<FakeGate>(gate); }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(an_owner_reserves_each_order_before_it_is_carried_out) {
+  SharedSite site;
+  site.lose_gpu_of_n2();
+  site.pass(5 * kNsPerSecond);
+  BOOST_TEST(std::ranges::count(site.orders, "isolate n2") == 1);
+  // One order ends the processes on two hosts.
+  BOOST_TEST(site.fake()->asked + 1 == static_cast<int>(site.orders.size()));
+}
+
+BOOST_AUTO_TEST_CASE(a_fenced_order_is_not_carried_out_and_its_note_says_so) {
+  SharedSite site;
+  site.fake()->answer = {ActionState::kFailed, "fenced, so nothing was done: partition 3 belongs to b"};
+  site.lose_gpu_of_n2();
+  site.pass(5 * kNsPerSecond);
+  BOOST_TEST(site.orders == Orders{}, boost::test_tools::per_element());
+  BOOST_TEST(site.fake()->asked > 0);
+  BOOST_TEST(site.log.find("partition 3 belongs to b") != site.log.npos, site.log);
+}
+
+BOOST_AUTO_TEST_CASE(a_job_of_another_member_is_not_acted_for) {
+  SharedSite site(false);
+  site.lose_gpu_of_n2();
+  site.pass(60 * kNsPerSecond);
+  BOOST_TEST(site.orders == Orders{}, boost::test_tools::per_element());
+  BOOST_TEST(site.service->controller().jobs().empty());
+  const auto waits = site.service->verdicts().waits("77");
+  BOOST_REQUIRE(waits.size() == 1u);
+  BOOST_TEST(waits[0].find("another member of the cluster acts") != waits[0].npos, waits[0]);
+}
+
+BOOST_AUTO_TEST_CASE(a_new_owner_acts_for_what_fails_from_then_on) {
+  SharedSite site(false);
+  site.pass(20 * kNsPerSecond);
+  site.fake()->own = true, site.fake()->number = 2;
+  site.pass(10 * kNsPerSecond);
+  BOOST_TEST(site.service->controller().jobs().size() == 1u);
+  site.lose_gpu_of_n2();
+  site.pass(10 * kNsPerSecond);
+  BOOST_TEST(std::ranges::count(site.orders, "isolate n2") == 1);
+  BOOST_TEST(std::ranges::count(site.orders, "run_again 77") == 1);
+}
+
+// Its evidence is from before the attempt that this member saw begin: it is left to people, and said.
+BOOST_AUTO_TEST_CASE(a_new_owner_leaves_what_failed_before_to_people) {
+  SharedSite site(false);
+  site.lose_gpu_of_n2();
+  site.pass(20 * kNsPerSecond);
+  site.fake()->own = true, site.fake()->number = 2;
+  site.pass(10 * kNsPerSecond);
+  BOOST_TEST(site.orders == Orders{}, boost::test_tools::per_element());
+  BOOST_TEST(site.log.find("older than the attempt, so it decides nothing") != site.log.npos, site.log);
+}
+
+BOOST_AUTO_TEST_CASE(a_member_that_loses_a_job_ends_it_and_does_nothing_about_it) {
+  SharedSite site;
+  site.pass(5 * kNsPerSecond);
+  BOOST_TEST(site.service->controller().jobs().size() == 1u);
+  site.fake()->own = false;
+  site.pass(5 * kNsPerSecond);
+  site.lose_gpu_of_n2();
+  site.pass(60 * kNsPerSecond);
+  BOOST_TEST(site.orders == Orders{}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(while_the_database_is_away_nothing_is_done_and_then_it_goes_on) {
+  SharedSite site;
+  site.fake()->open = false;
+  site.lose_gpu_of_n2();
+  site.pass(60 * kNsPerSecond);
+  BOOST_TEST(site.orders == Orders{}, boost::test_tools::per_element());
+  BOOST_REQUIRE(site.service->trouble());
+  BOOST_TEST(site.service->trouble()->is_fault());
+  site.fake()->open = true;
+  site.pass(10 * kNsPerSecond);
+  BOOST_TEST(!site.service->trouble());
+  BOOST_TEST(std::ranges::count(site.orders, "run_again 77") == 1);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,81 @@
+#include "app/daemon/api/cluster_view.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "base/text.h"
+
+namespace culprit::app {
+namespace {
+
+size_t without_owner(const ClusterView& view) {
+  return static_cast<size_t>(
+      std::ranges::count_if(view.parts, [](const PartRow& part) { return part.left_ns <= 0; }));
+}
+
+nlohmann::json members_json(const ClusterView& view) {
+  std::map<std::string, size_t> parts;
+  for (const PartRow& part : view.parts)
+    if (part.left_ns > 0) ++parts[part.owner];
+  nlohmann::json out = nlohmann::json::array();
+  for (const MemberRow& member : view.members)
+    out.push_back({{"name", to_utf8(member.name)},
+                   {"address", to_utf8(member.address)},
+                   {"age_ns", member.age_ns},
+                   {"parts", parts[member.name]}});
+  return out;
+}
+
+nlohmann::json parts_json(const ClusterView& view) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const PartRow& part : view.parts) {
+    nlohmann::json one = {{"part", part.part}, {"owner", nullptr}, {"epoch", part.epoch}, {"left_ns", 0}};
+    if (!part.owner.empty()) one["owner"] = to_utf8(part.owner), one["left_ns"] = part.left_ns;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+}  // namespace
+
+nlohmann::json cluster_status(const LeaseService& leases) {
+  const PartitionGate::State state = leases.gate()->state();
+  nlohmann::json out = {{"member", leases.gate()->name()},
+                        {"address", leases.gate()->address()},
+                        {"connected", state.is_fresh},
+                        {"trouble", nullptr},
+                        {"trouble_since_ns", nullptr},
+                        {"read_ns", nullptr},
+                        {"owned", state.owned.size()},
+                        {"without_owner", without_owner(state.view)},
+                        {"memory_mark_bytes", leases.memory_mark()},
+                        {"above_memory_mark", leases.is_above_mark()},
+                        {"actions_reserved", state.reserved},
+                        {"actions_fenced", state.fenced},
+                        {"members", members_json(state.view)},
+                        {"parts", parts_json(state.view)}};
+  if (state.read_ns != kNoTime) out["read_ns"] = state.read_ns;
+  if (!state.is_fresh) {
+    out["trouble"] = state.error.empty() ? "it has not answered yet" : to_utf8(state.error);
+    if (state.error_since_ns != kNoTime) out["trouble_since_ns"] = state.error_since_ns;
+  }
+  return out;
+}
+
+void about_cluster(serve::MetricsText& m, const LeaseService& leases) {
+  const PartitionGate::State state = leases.gate()->state();
+  m.gauge("culprit_cluster_database_up", "1 while the cluster's database answers in time, else 0.")
+      .value(state.is_fresh ? 1 : 0);
+  m.gauge("culprit_cluster_partitions_owned", "Partitions of jobs that this member owns.")
+      .value(static_cast<double>(state.owned.size()));
+  m.gauge("culprit_cluster_partitions_without_owner",
+          "Partitions that no member owned when the database was last read.")
+      .value(static_cast<double>(without_owner(state.view)));
+  m.counter("culprit_cluster_actions_total",
+            "Actions of this member: reserved in the database, or fenced and not done.")
+      .value(static_cast<double>(state.reserved), {{"result", "reserved"}})
+      .value(static_cast<double>(state.fenced), {{"result", "fenced"}});
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,14 @@
+// This collector among those that share its jobs: in /v1/status and /metrics. Thread: the loop's.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "app/daemon/recover/lease_service.h"
+#include "serve/metrics.h"
+
+namespace culprit::app {
+
+nlohmann::json cluster_status(const LeaseService& leases);
+void about_cluster(serve::MetricsText& metrics, const LeaseService& leases);
+
+}  // namespace culprit::app

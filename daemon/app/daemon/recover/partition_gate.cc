@@ -1,0 +1,192 @@
+#include "app/daemon/recover/partition_gate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "respond/order.h"
+
+namespace culprit::app {
+namespace {
+
+constexpr const char* kRemedy = "culprit cluster status";
+constexpr size_t kChangesMost = 256;
+
+// The same action of any member has the same text: an attempt of a job is isolated from a host once.
+// Any user names jobs: bytes that the database refuses, or too many of them, must not fail.
+std::string key_text(const std::string& text) {
+  constexpr size_t kBytes = 500;
+  const std::string out = to_utf8(text);
+  if (out.size() <= kBytes && out.find('\0') == out.npos) return out;
+  return fmt::format("{}… {}", respond::one_line(shorten(out, kBytes / 2)), hex64(hash64(text)));
+}
+
+std::string what_of(const ActionOrder& order) {
+  if (order.job.id.empty())
+    return fmt::format("{} {} {}", respond::name_of(order.kind), order.target, order.op);
+  return fmt::format("{} {} of {}/{}@{} attempt {}", respond::name_of(order.kind), order.target,
+                     order.job.scheduler, order.job.id, order.job.uid, order.job.restarts);
+}
+
+}  // namespace
+
+bool PartitionGate::begins(bool may_take) {
+  const std::lock_guard lock(mutex_);
+  auto work = member_.due(boot_now(), may_take);
+  if (work) work_ = std::move(*work);
+  return work.has_value();
+}
+
+void PartitionGate::round(TimeNs wall) {
+  store::postgres::ClusterStore::Asked asked;
+  {
+    const std::lock_guard lock(mutex_);
+    asked = {work_.adopt, work_.renew, work_.take};
+  }
+  auto answer = store_.round(asked);
+  const std::lock_guard lock(mutex_);
+  if (!answer) {
+    member_.failed(boot_now());
+    if (state_.error.empty()) state_.error_since_ns = wall;
+    state_.error = answer.error().text;
+    return;
+  }
+  member_.answered({answer->adopted, answer->renewed, answer->taken});
+  note_changes(*answer);
+  state_.error.clear();
+  state_.error_since_ns = kNoTime;
+  state_.view = std::move(answer->view);
+  state_.read_ns = wall;
+}
+
+void PartitionGate::note_changes(const store::postgres::ClusterStore::Answer& answer) {
+  std::vector<std::string> out;
+  if (!answer.adopted.empty())
+    out.push_back(fmt::format("keeps {} partitions of before", answer.adopted.size()));
+  if (answer.taken)
+    out.push_back(fmt::format("takes partition {} in epoch {}", answer.taken->part, answer.taken->epoch));
+  for (const PartHold& one : member_.drain_lost()) {
+    const auto row = std::ranges::find(answer.view.parts, one.part, &PartRow::part);
+    const bool twin = row != answer.view.parts.end() && row->owner == name_;
+    out.push_back(twin ? fmt::format("lost partition {}: another process uses the name {} of this member",
+                                     one.part, name_)
+                       : fmt::format("lost partition {} of epoch {}", one.part, one.epoch));
+  }
+  for (std::string& one : out)
+    if (changes_.size() < kChangesMost) changes_.push_back(std::move(one));
+}
+
+std::vector<std::string> PartitionGate::drain_changes() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(changes_, {});
+}
+
+// An action that is at work may take longer than the end of the process: its lease ends by itself.
+Status PartitionGate::give_back() {
+  std::vector<PartHold> holds;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    holds = member_.stop();
+    if (at_work_ > 0) return {};
+  }
+  return store_.give_back(holds);
+}
+
+PartitionGate::State PartitionGate::state() const {
+  const TimeNs now = boot_now();
+  const std::lock_guard lock(mutex_);
+  State out = state_;
+  out.held = member_.holds();
+  out.is_fresh = !stopped_ && member_.is_fresh(now);
+  for (const PartHold& one : out.held)
+    if (member_.epoch(one.part, now)) out.owned.push_back(one);
+  return out;
+}
+
+bool PartitionGate::is_open() const {
+  const std::lock_guard lock(mutex_);
+  return !stopped_ && member_.is_fresh(boot_now());
+}
+
+std::optional<RecoveryTrouble> PartitionGate::trouble() const {
+  const std::lock_guard lock(mutex_);
+  if (member_.is_fresh(boot_now())) return std::nullopt;
+  const std::string why = state_.error.empty() ? "it has not answered yet" : state_.error;
+  return RecoveryTrouble{"the cluster's database does not answer, so nothing is done: " + why,
+                         state_.error_since_ns, kRemedy};
+}
+
+std::optional<uint64_t> PartitionGate::epoch(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  return member_.epoch(cluster::partition_of(name), boot_now());
+}
+
+std::string PartitionGate::owner_of(uint32_t part) const {
+  const auto row = std::ranges::find(state_.view.parts, part, &PartRow::part);
+  if (row == state_.view.parts.end() || row->owner.empty())
+    return fmt::format("partition {} has no owner", part);
+  if (row->owner == name_) return fmt::format("the lease of partition {} was not renewed in time", part);
+  return fmt::format("partition {} belongs to {}, in epoch {}", part, respond::one_line(row->owner),
+                     row->epoch);
+}
+
+PartitionGate::Answer PartitionGate::refused(const ActionOrder& order, uint32_t part) {
+  const std::lock_guard lock(mutex_);
+  ++state_.fenced;
+  return {ActionState::kFailed,
+          fmt::format("fenced, so nothing was done for {}: {}",
+                      order.job.id.empty() ? order.target : order.job.id, owner_of(part))};
+}
+
+PartitionGate::Answer PartitionGate::reserve(const ActionOrder& order) {
+  using store::postgres::ClusterStore;
+  const std::string& of = order.job.id.empty() ? order.target : order.job.id;
+  const uint32_t part = cluster::partition_of(of);
+  const auto epoch_before = epoch(of);
+  const bool returns = order.kind == OrderKind::kReturn;  // `code` is the op of the isolation
+  if (!is_open() || (!epoch_before && !returns)) return refused(order, part);
+  if (order.kind == OrderKind::kVerify) {  // it only reads
+    const std::lock_guard lock(mutex_);
+    ++at_work_;
+    return {};
+  }
+  store::postgres::ReservedAction action;
+  action.what = key_text(what_of(order));
+  action.op = order.op;
+  action.job = key_text(order.job.id);
+  action.kind = respond::name_of(order.kind);
+  action.target = key_text(order.target);
+  action.decision = order.decision;
+  action.with = {part, epoch_before.value_or(0)};
+  if (returns) action.undoes = order.code;
+  const auto done = store_.reserve(action);
+  if (!done) {
+    const std::lock_guard lock(mutex_);
+    ++state_.fenced;
+    return {ActionState::kFailed,
+            "nothing was done, for the cluster's database did not store it: " + done.error().text};
+  }
+  if (done->reserved == ClusterStore::Reserved::kByOther)
+    return {ActionState::kSuperseded,
+            fmt::format("ordered before by member {}", respond::one_line(done->by))};
+  // A pause since: another owner may have begun.
+  const bool still = returns ? is_open() : epoch(of) == epoch_before;
+  if (done->reserved == ClusterStore::Reserved::kFenced || !still) return refused(order, part);
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return {ActionState::kFailed, "this collector ends"};
+  ++state_.reserved;
+  ++at_work_;
+  return {};
+}
+
+void PartitionGate::finished() {
+  const std::lock_guard lock(mutex_);
+  --at_work_;
+}
+
+}  // namespace culprit::app

@@ -1,0 +1,73 @@
+// The gate of a collector that shares its jobs with others: a job is this collector's while it owns the job's
+// partition (core/cluster/member.h), and each action is reserved in the database, with the partition's epoch,
+// just before it is carried out (store/postgres/cluster_store.h).
+//
+// Any thread. Blocking: round(), give_back() and reserve(), each for some seconds at most.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/daemon/recover/act_gate.h"
+#include "base/status.h"
+#include "core/cluster/member.h"
+#include "store/postgres/cluster_store.h"
+
+namespace culprit::app {
+
+class PartitionGate final : public ActGate {
+ public:
+  explicit PartitionGate(store::postgres::ClusterStoreOptions options)
+      : name_(options.name), address_(options.address), store_(std::move(options)) {}
+
+  // ---- its service, one thread at a time
+
+  // Begins a round if one is due; then call round().
+  bool begins(bool may_take);
+  void round(TimeNs wall);
+  // No further rounds and actions; gives back what is held, unless an action is at work.
+  Status give_back();
+
+  struct State {
+    ClusterView view;             // as last read
+    std::vector<PartHold> held;   // by this member: owned or fenced
+    std::vector<PartHold> owned;  // now
+    bool is_fresh = false;        // the database answered lately
+    std::string error;            // of the last round
+    TimeNs error_since_ns = kNoTime, read_ns = kNoTime;
+    uint64_t fenced = 0, reserved = 0;  // actions since the start
+  };
+  State state() const;
+  const std::string& name() const { return name_; }
+  const std::string& address() const { return address_; }
+  // What the rounds since the last call took and lost: sentences for the log.
+  std::vector<std::string> drain_changes();
+
+  // ---- ActGate
+
+  bool is_open() const override;
+  std::optional<RecoveryTrouble> trouble() const override;
+  std::optional<uint64_t> epoch(const std::string& name) const override;
+  bool shares_jobs() const override { return true; }
+  Answer reserve(const ActionOrder& order) override;
+  void finished() override;
+
+ private:
+  std::string owner_of(uint32_t part) const;  // a sentence; under mutex_
+  Answer refused(const ActionOrder& order, uint32_t part);
+  void note_changes(const store::postgres::ClusterStore::Answer& answer);  // under mutex_
+
+  const std::string name_, address_;
+  store::postgres::ClusterStore store_;
+  mutable std::mutex mutex_;  // of the rest; never held while the database is asked
+  cluster::Member member_;
+  cluster::Member::Work work_;
+  State state_;
+  std::vector<std::string> changes_;
+  int at_work_ = 0;  // actions
+  bool stopped_ = false;
+};
+
+}  // namespace culprit::app

@@ -1,0 +1,144 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/layout.h"
+#include "cli/remote.h"
+#include "cli/rules.h"
+#include "cli/verbs.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr const char* kClusterExamples = R"(
+Examples:
+  culprit cluster status          # collectors that share the jobs, and what each owns)";
+constexpr const char* kStatusExamples = R"(
+Examples:
+  culprit cluster status
+  culprit cluster status --all    # each partition, its owner and epoch
+  culprit cluster status --json | jq '.parts[] | select(.left_ns <= 0) | .part')";
+
+struct ClusterOptions {
+  RemoteOptions remote;
+  bool all = false, json = false;
+};
+
+int64_t number(const Json& object, const char* name) {
+  const auto at = object.find(name);
+  return at != object.end() && at->is_number_integer() ? at->get<int64_t>() : 0;
+}
+
+const Json& list_of(const Json& object, const char* name) {
+  static const Json kNone = Json::array();
+  const auto at = object.find(name);
+  return at != object.end() && at->is_array() ? *at : kNone;
+}
+
+// "0-3, 17".
+std::string ranges(const std::vector<int64_t>& sorted) {
+  std::string out;
+  for (size_t i = 0; i < sorted.size();) {
+    size_t last = i;
+    while (last + 1 < sorted.size() && sorted[last + 1] == sorted[last] + 1) ++last;
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", sorted[i]);
+    if (last > i) out += fmt::format("-{}", sorted[last]);
+    i = last + 1;
+  }
+  return out.empty() ? "none" : out;
+}
+
+bool has_owner(const Json& part) { return number(part, "left_ns") > 0; }
+
+std::vector<int64_t> parts_of(const Json& cluster, const std::string& owner) {
+  std::vector<int64_t> out;
+  for (const Json& part : list_of(cluster, "parts"))
+    if (part.is_object() && has_owner(part) && text_field(part, "owner") == owner)
+      out.push_back(number(part, "part"));
+  std::ranges::sort(out);
+  return out;
+}
+
+std::string members_text(const Json& cluster, bool color) {
+  std::vector<std::vector<std::string>> rows{{"MEMBER", "ADDRESS", "SEEN", "OWNS", "PARTITIONS"}};
+  const std::string own = text_field(cluster, "member");
+  for (const Json& member : list_of(cluster, "members")) {
+    if (!member.is_object()) continue;
+    const std::string name = text_field(member, "name");
+    const auto parts = parts_of(cluster, name);
+    rows.push_back({name + (name == own ? " (this)" : ""), text_field(member, "address"),
+                    fmt::format("{} ago", format_duration(number(member, "age_ns"))),
+                    fmt::format("{}", parts.size()), ranges(parts)});
+  }
+  return table(rows, color);
+}
+
+std::string parts_text(const Json& cluster, bool color) {
+  std::vector<std::vector<std::string>> rows{{"PARTITION", "OWNER", "EPOCH", "LEASE"}};
+  for (const Json& part : list_of(cluster, "parts")) {
+    if (!part.is_object()) continue;
+    const bool owned = has_owner(part);
+    rows.push_back({text_field(part, "part"), text_field(part, "owner"), text_field(part, "epoch"),
+                    owned ? format_duration(number(part, "left_ns")) + " left" : std::string("ended")});
+  }
+  return table(rows, color);
+}
+
+std::string cluster_text(const Json& cluster, const ClusterOptions& o) {
+  const bool color = wants_color();
+  std::string out;
+  if (const std::string trouble = text_field(cluster, "trouble"); trouble != "-")
+    out += fmt::format(
+        "{}\n", inked(fmt::format("The database does not answer since {}: {}. This member does nothing; "
+                                  "what follows is of {}.",
+                                  time_field(cluster, "trouble_since_ns", o.remote.zone), trouble,
+                                  time_field(cluster, "read_ns", o.remote.zone)),
+                      Ink::kAlarm, color));
+  out += members_text(cluster, color);
+  std::vector<int64_t> free;
+  for (const Json& part : list_of(cluster, "parts"))
+    if (part.is_object() && !has_owner(part)) free.push_back(number(part, "part"));
+  if (!free.empty())
+    out += fmt::format("{} without an owner, so for {} jobs nothing is done: {}\n",
+                       counted(free.size(), "partition"), free.size() == 1 ? "its" : "their", ranges(free));
+  if (cluster.value("above_memory_mark", false))
+    out += fmt::format("{} takes no further partition: its memory is above the mark of {}\n",
+                       text_field(cluster, "member"),
+                       format_bytes(static_cast<uint64_t>(number(cluster, "memory_mark_bytes"))));
+  if (o.all) out += "\n" + parts_text(cluster, color);
+  return out;
+}
+
+int cluster_status(ClusterOptions& o) {
+  if (o.json) o.remote.format = "json";
+  if (const Status ready = resolve(o.remote); !ready) return report_error(ready.error().text), kUnable;
+  auto client = app::Client::make(o.remote.client);
+  if (!client) return report_error(client.error().text), kUnable;
+  const auto status = get_json(*client, "/v1/status");
+  if (!status) return report_error(status.error().text), kUnable;
+  const auto cluster = status->is_object() ? status->find("cluster") : status->end();
+  if (!status->is_object() || cluster == status->end() || !cluster->is_object())
+    return report_error("this daemon shares its jobs with no other collector: cluster.database is not set"),
+           kUnable;
+  return print(o.remote.format == "json" ? text_of(*cluster) : cluster_text(*cluster, o)) ? kDone : kUnable;
+}
+
+}  // namespace
+
+void add_cluster(Command& app, Run& run) {
+  Command* cluster = app.add_subcommand("cluster", "Collectors that share their jobs over one database");
+  cluster->require_subcommand();
+  cluster->footer(kClusterExamples);
+  auto o = std::make_shared<ClusterOptions>();
+  Command* verb = cluster->add_subcommand("status", "Members, what each owns, and what has no owner");
+  verb->footer(kStatusExamples);
+  verb->add_flag("--all", o->all, "Each partition, with its owner, epoch and lease");
+  verb->add_flag("--json", o->json, "As --format json");
+  add_server_options(*verb, o->remote);
+  add_format(*verb, o->remote, {"text", "json"});
+  add_timezone(*verb, o->remote);
+  verb->callback([o, &run] { run = [o] { return cluster_status(*o); }; });
+}
+
+}  // namespace culprit::cli
