@@ -399,3 +399,27 @@ def copies_are_their_owners(context: Context) -> str:
     need(done.returncode == 0, f"the owner gets it: {done.stderr}")
     need(digests(to / "mine" / "step-100") == digests(made), "other bytes")
     return "another user sees none and gets none on either host; the owner restores without root"
+
+
+@case
+def copies_for_a_user_who_asks_and_never_reads(context: Context) -> str:
+    """Answers wait with their questions: the daemon's memory stays as it is, and others are served."""
+    writer, _ = two_hosts(context)
+    save(writer.checkpoints, 100)
+    copied(writer)
+    before = writer.memory_mb()
+    client = socket.socket(socket.AF_UNIX)
+    context.undo.append(client.close)
+    client.connect(str(writer.run / "copies.sock"))
+    client.settimeout(2)
+    client.sendall(message(1, struct.pack("<H", 1) + text("") + struct.pack("<I", 0) + text("")))
+    asked, part = 0, message(17, b"") * 4096
+    try:
+        while asked < 256 * MIB:
+            asked += client.send(part)
+    except socket.timeout:
+        pass
+    grown = writer.memory_mb() - before
+    need(grown < 24, f"{grown:.0f} MB more memory after {asked / MIB:.1f} MiB of questions")
+    need(writer.restore("--list").returncode == 0, "others are not served")
+    return f"{grown:.1f} MB more memory after {asked / MIB:.1f} MiB of questions"

@@ -41,7 +41,8 @@ CopySender::~CopySender() { *alive_ = false; }
 
 void CopySender::connected(Result<std::unique_ptr<io::Stream>> stream) {
   if (state_ != State::kConnecting) return;
-  if (!stream) return end(tl::unexpected(stream.error()));
+  // kNotFound is a checkpoint that left, and not a name that is unknown.
+  if (!stream) return end(fail(ErrorCode::kIo, stream.error().text));
   state_ = State::kHandshake;
   if (options_.tls == nullptr) return open(std::move(*stream));
   const auto to = io::split_address(options_.to);

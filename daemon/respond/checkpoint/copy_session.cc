@@ -56,6 +56,9 @@ void CopySession::started() {
   stream_->start({[this](std::string_view bytes) { on_bytes(bytes); }, [this](const Error*) { close(); },
                   [this] {
                     if (upstream_) return upstream_->resume();
+                    const auto self = shared_from_this();
+                    stream_->resume();
+                    handle_messages();
                     pump();
                   }});
 }
@@ -107,7 +110,14 @@ void CopySession::on_bytes(std::string_view bytes) {
     return;
   }
   splitter_.add(bytes);
+  handle_messages();
+}
+
+// A peer that asks and does not read waits with its questions: answers would fill the memory.
+void CopySession::handle_messages() {
+  const auto self = shared_from_this();
   while (state_ != State::kEnded && state_ != State::kLeaving && state_ != State::kRelay) {
+    if (stream_->unsent() > copies::kSocketBytes) return stream_->pause();
     auto message = splitter_.next();
     if (!message) return refuse(message.error().text);
     if (!*message) return;

@@ -30,6 +30,7 @@ class CopySession : public std::enable_shared_from_this<CopySession> {
 
   void started();
   void on_bytes(std::string_view bytes);
+  void handle_messages();
   void handle(const copies::Message& message);
   void hello(const copies::Hello& hello);
   Status identify(const copies::Hello& hello);

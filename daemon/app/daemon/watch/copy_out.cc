@@ -161,7 +161,7 @@ void CopyOut::run_command(const copies::Manifest& manifest) {
   words.push_back(name);
   io::ChildProgram program{words.front(), words, {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"}};
   auto child = io::Child::start(program);
-  if (!child) return sent(now_, name, tl::unexpected(child.error()));
+  if (!child) return sent(now_, name, fail(ErrorCode::kIo, child.error().text));
   std::optional<io::ChildEnd> end;
   while (!end && !*parts_.stop) end = child->wait(kNsPerSecond / 4);
   if (!end) return;
@@ -196,7 +196,7 @@ void CopyOut::sent(const Target& target, const std::string& name, Result<CopySen
   Attempt& attempt = attempts_[target];
   // A checkpoint that changed or left is no trouble: the next look finds what there is now.
   const bool moved = result.error().code == ErrorCode::kBusy || result.error().code == ErrorCode::kNotFound;
-  attempt.delay_ns = moved ? 0 : std::clamp(attempt.delay_ns * 2, kFirstDelay, kLongestDelay);
+  attempt.delay_ns = moved ? kFirstDelay : std::clamp(attempt.delay_ns * 2, kFirstDelay, kLongestDelay);
   attempt.not_before_ns = mono() + attempt.delay_ns;
   attempt.error = result.error().text;
   parts_.state->change([&](CopyCounters& counters) { counters.failed += moved ? 0 : 1; });
