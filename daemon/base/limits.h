@@ -206,7 +206,7 @@ constexpr size_t kInspectorMembers = 1 << 19;
 constexpr size_t kProfilerOps = 1 << 20;
 constexpr size_t kProfilerOpsOpen = 8 << 20;
 constexpr size_t kProfilerEventBytes = 64 << 10;
-constexpr size_t kProfilerGroupsBytes = 16 << 20;
+constexpr size_t kProfilerGroupsBytes = 2 << 20;
 constexpr size_t kProfilerSteps = 65'536;
 
 // Answers of NCCL's RAS. 16,384 ranks in a dozen communicators each take 120 MB as JSON; larger answers are

@@ -19,6 +19,8 @@ namespace dom = simdjson::dom;
 
 constexpr size_t kLineReadBytes = 16 << 10;
 constexpr uint64_t kNsPerUs = 1000;
+// Sends and receives of a job, 16 bytes each while the lost ones are found: some 10 GB of files.
+constexpr size_t kInspectorP2p = 16 << 20;
 
 std::optional<uint64_t> natural_number(dom::object object, std::string_view key) {
   uint64_t value = 0;
@@ -205,18 +207,22 @@ void InspectorJob::add_line(const InspectorLine& line) {
   auto at = by_name_.find(name);
   if (at == by_name_.end()) {
     if (processes_.size() >= limits::kCommRanks) return void(++beyond_);
-    at = by_name_.emplace(name, static_cast<uint32_t>(processes_.size())).first;
+    // In this order no index leads nowhere if the memory ends here.
     Process& added = processes_.emplace_back();
     added.host = line.host;
     added.pid = line.pid;
+    at = by_name_.emplace(name, static_cast<uint32_t>(processes_.size() - 1)).first;
   }
   Process& process = processes_[at->second];
   auto member = process.comms.find(line.comm);
   if (member == process.comms.end()) {
     if (members_ >= limits::kInspectorMembers) return void(++beyond_);
     ++members_;
-    const auto [id, fresh] = by_id_.try_emplace(line.comm, static_cast<uint32_t>(comms_.size()));
-    if (fresh) comms_.push_back({line.comm, line.n_ranks, {}});
+    auto id = by_id_.find(line.comm);
+    if (id == by_id_.end()) {
+      comms_.push_back({line.comm, line.n_ranks, {}});
+      id = by_id_.emplace(line.comm, static_cast<uint32_t>(comms_.size() - 1)).first;
+    }
     comms_[id->second].members.emplace_back(line.rank, at->second);
     member = process.comms.try_emplace(line.comm).first;
     member->second.comm = id->second;
@@ -225,6 +231,7 @@ void InspectorJob::add_line(const InspectorLine& line) {
   }
   Membership& own = member->second;
   if (own.rank != line.rank) return void(++changed_ranks_);
+  if (is_p2p(line.op) && !add_p2p(own, line)) return void(++beyond_);
   // Sends and receives share one number.
   const CommOp op = is_p2p(line.op) ? CommOp::kSend : line.op;
   auto stream =
@@ -233,13 +240,6 @@ void InspectorJob::add_line(const InspectorLine& line) {
   stream->first_sn = std::min(stream->first_sn, line.sn);
   stream->last_sn = std::max(stream->last_sn, line.sn);
   ++stream->count;
-  if (is_p2p(line.op)) {
-    const uint64_t key = inspector_pair(line.peer, line.op == CommOp::kSend);
-    const auto [pair, first] = own.pairs.try_emplace(key);
-    members_ += first;
-    ++pair->second.count;
-    own.p2p.push_back({line.sn, key});
-  }
   own.first_ns = std::min(own.first_ns, line.start_ns);
   if (!line.has_times) {
     ++untimed_;
@@ -249,6 +249,24 @@ void InspectorJob::add_line(const InspectorLine& line) {
   }
   process.first_ns = std::min(process.first_ns, line.start_ns);
   process.last_ns = std::max(process.last_ns, line.end_ns);
+}
+
+// False: beyond a limit.
+bool InspectorJob::add_p2p(Membership& own, const InspectorLine& line) {
+  const uint64_t key = inspector_pair(line.peer, line.op == CommOp::kSend);
+  auto pair = own.pairs.find(key);
+  if (p2p_ >= kInspectorP2p || (pair == own.pairs.end() && members_ >= limits::kInspectorMembers)) {
+    own.lost_p2p = true;
+    return false;
+  }
+  if (pair == own.pairs.end()) {
+    pair = own.pairs.try_emplace(key).first;
+    ++members_;
+  }
+  own.p2p.push_back({line.sn, key});
+  ++p2p_;
+  ++pair->second.count;
+  return true;
 }
 
 uint32_t InspectorJob::find_process(const std::string& host, uint64_t pid) const {
@@ -274,9 +292,7 @@ bool InspectorJob::matches(const Membership& own, uint64_t pair) const {
   const Membership* peer = find_member(own.comm, static_cast<uint32_t>(pair >> 1));
   if (!peer || (!own.lost_p2p && !peer->lost_p2p)) return true;
   const auto other = peer->pairs.find(inspector_pair(own.rank, (pair & 1) == 0));
-  const PairSide& side = own.pairs.at(pair);
-  return other != peer->pairs.end() &&
-         side.count + side.lost.size() == other->second.count + other->second.lost.size();
+  return other != peer->pairs.end() && own.pairs.at(pair).all() == other->second.all();
 }
 
 }  // namespace culprit::ingest

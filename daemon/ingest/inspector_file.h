@@ -91,9 +91,19 @@ class InspectorJob {
     CommOp op = CommOp::kAllReduce;
     uint64_t first_sn = 0, last_sn = 0, count = 0;
   };
+  struct Hole {       // operations without a line
+    uint64_t sn = 0;  // at most this number
+    uint64_t count = 0;
+  };
   struct PairSide {  // sends to a peer, or receives from it
     uint64_t count = 0;
-    std::vector<uint64_t> lost = {};  // after settle(): numbers of those without a line, ascending
+    uint64_t missing = 0;         // sum of `lost`
+    std::vector<Hole> lost = {};  // after settle(): ascending, each with the count of those before it
+    uint64_t all() const { return count + missing; }
+    void lose(Hole hole) {
+      lost.push_back(hole);
+      missing += hole.count;
+    }
   };
   struct Numbered {
     uint64_t sn = 0, pair = 0;
@@ -107,7 +117,7 @@ class InspectorJob {
     std::vector<Stream> streams;
     std::map<uint64_t, PairSide> pairs = {};  // by inspector_pair()
     std::vector<Numbered> p2p = {};           // until settle(), in the order of the lines
-    bool lost_p2p = false;                    // after settle(): some have no line, or two
+    bool lost_p2p = false;  // some are beyond limits; after settle() also: have no line, or two
   };
   struct Process {
     std::string host;
@@ -121,6 +131,7 @@ class InspectorJob {
     uint64_t id = 0;
     uint32_t n_ranks = 0;
     std::vector<std::pair<uint32_t, uint32_t>> members;  // rank, process; sorted after settle()
+    bool repeats = false;  // after settle(): several processes say that they have the same rank
   };
   uint32_t find_process(const std::string& host, uint64_t pid) const;
   const std::vector<Process>& processes() const { return processes_; }
@@ -134,13 +145,14 @@ class InspectorJob {
  private:
   void drop_earlier_runs();
   bool number_by_world();
+  bool add_p2p(Membership& own, const InspectorLine& line);
   std::vector<uint32_t> places() const;
   std::vector<uint32_t> order_by_members();
   void number_in_order(const std::vector<uint32_t>& order);
   void number_devices();
   void find_lost_p2p();
   PairCounts lacking(const Membership& own) const;
-  void share_lost(Membership& own, Numbered hole) const;
+  void share_lost(Membership& own, Hole hole) const;
   const Membership* find_member(uint32_t comm, uint32_t rank) const;
   bool is_current(uint32_t process) const { return current_[process]; }
 
@@ -149,11 +161,12 @@ class InspectorJob {
   std::map<std::pair<std::string, uint64_t>, uint32_t> by_name_;
   std::vector<Comm> comms_;
   std::unordered_map<uint64_t, uint32_t> by_id_;
-  size_t members_ = 0;
+  size_t members_ = 0, p2p_ = 0;  // members and pairs; lines of sends and receives
   uint64_t operations_ = 0, untimed_ = 0, bunched_ = 0, beyond_ = 0, changed_ranks_ = 0, lost_p2p_ = 0;
   size_t earlier_ = 0;
   std::vector<bool> current_;  // by process: not of an earlier run
   bool use_untimed_ = true, guessed_ = false, contradicts_ = false;
+  uint32_t world_ = 0;  // ranks of the communicator that numbers them without job.toml; 0: none
   std::vector<Problem> problems_;
 };
 

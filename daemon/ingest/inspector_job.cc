@@ -27,14 +27,20 @@ struct Run {
 };
 
 using Numbered = InspectorJob::Numbered;
+using Hole = InspectorJob::Hole;
 using PairCounts = InspectorJob::PairCounts;
+
+// What a loop repeats is far less; a hostile file repeats nothing.
+constexpr size_t kUsualMax = 65'536;
 
 // What usually comes between two others of a loop.
 class Between {
  public:
   explicit Between(const std::vector<Numbered>& order) {
-    for (size_t i = 2; i < order.size(); ++i)
-      if (order[i].sn == order[i - 2].sn + 2) ++seen_[{order[i - 2].pair, order[i].pair}][order[i - 1].pair];
+    size_t kinds = 0;
+    for (size_t i = 2; i < order.size() && kinds < kUsualMax; ++i)
+      if (order[i].sn == order[i - 2].sn + 2)
+        kinds += seen_[{order[i - 2].pair, order[i].pair}][order[i - 1].pair]++ == 0;
   }
   // The most frequent one, before all others one that `lacking` has; of these it takes one away.
   std::optional<uint64_t> find(uint64_t before, uint64_t after, PairCounts& lacking) const {
@@ -55,15 +61,16 @@ class Between {
   std::map<std::pair<uint64_t, uint64_t>, std::map<uint64_t, uint64_t>> seen_;
 };
 
-// Finds the pairs of single missing lines. Returns the other holes: the last number and the size.
-std::vector<Numbered> fill_holes(InspectorJob::Membership& own, PairCounts lacking) {
-  std::vector<Numbered> order = std::exchange(own.p2p, {}), holes;
+// Finds the pairs of single missing lines. Returns the other holes.
+std::vector<Hole> fill_holes(InspectorJob::Membership& own, PairCounts lacking) {
+  std::vector<Numbered> order = std::exchange(own.p2p, {});
+  std::vector<Hole> holes;
   std::sort(order.begin(), order.end(), [](const Numbered& a, const Numbered& b) { return a.sn < b.sn; });
   uint64_t missing = order.empty() || order[0].sn < 2 ? 0 : order[0].sn - 1;
   if (missing > 0) holes.push_back({order[0].sn - 1, missing});
   for (size_t i = 1; i < order.size(); ++i) missing += order[i].sn - order[i - 1].sn != 1;
   // A line that came twice, from a copy of the file, spoils the count of its pair too.
-  own.lost_p2p = missing > 0;
+  own.lost_p2p = own.lost_p2p || missing > 0;
   if (missing == 0) return holes;
   const Between usual(order);
   for (size_t i = 1; i < order.size(); ++i) {
@@ -72,7 +79,7 @@ std::vector<Numbered> fill_holes(InspectorJob::Membership& own, PairCounts lacki
     std::optional<uint64_t> pair;
     if (distance == 2) pair = usual.find(order[i - 1].pair, order[i].pair, lacking);
     if (pair)
-      own.pairs.at(*pair).lost.push_back(order[i].sn - 1);
+      own.pairs.at(*pair).lose({order[i].sn - 1, 1});
     else
       holes.push_back({order[i].sn - 1, distance - 1});
   }
@@ -87,7 +94,11 @@ bool share_host(const Run& a, const Run& b) {
 }  // namespace
 
 void InspectorJob::settle() {
-  for (Comm& comm : comms_) std::sort(comm.members.begin(), comm.members.end());
+  for (Comm& comm : comms_) {
+    std::sort(comm.members.begin(), comm.members.end());
+    for (size_t i = 1; i < comm.members.size(); ++i)
+      comm.repeats = comm.repeats || comm.members[i].first == comm.members[i - 1].first;
+  }
   use_untimed_ = bunched_ * 10 <= untimed_;
   drop_earlier_runs();
   if (!number_by_world()) {
@@ -129,15 +140,18 @@ void InspectorJob::drop_earlier_runs() {
   }
 }
 
-// PyTorch's default group has all ranks in their order.
+// PyTorch's default group has all ranks in their order. The files may be a part of the job's: job.toml tells.
 bool InspectorJob::number_by_world() {
   const auto all = static_cast<size_t>(std::count(current_.begin(), current_.end(), true));
+  const auto size = [](const Comm& comm) { return std::pair(comm.n_ranks, comm.members.size()); };
   const Comm* world = nullptr;
   for (const Comm& comm : comms_)
-    if (is_current(comm.members[0].second) && (!world || comm.n_ranks > world->n_ranks)) world = &comm;
-  if (!world || world->members.size() < all || world->n_ranks < all) return false;
-  for (size_t i = 1; i < world->members.size(); ++i)
-    if (world->members[i].first == world->members[i - 1].first) return false;
+    if (!comm.members.empty() && is_current(comm.members[0].second) && (!world || size(comm) > size(*world)))
+      world = &comm;
+  if (!world || world->members.size() < all || world->n_ranks < all || world->repeats) return false;
+  const size_t told = job_.hosts.size() * job_.ranks_per_host.value_or(0);
+  if (told > world->n_ranks) return false;
+  if (told == 0) world_ = world->n_ranks;
   for (const auto& [rank, process] : world->members) processes_[process].global = rank;
   return true;
 }
@@ -231,7 +245,7 @@ void InspectorJob::number_devices() {
 void InspectorJob::find_lost_p2p() {
   struct Holes {
     Membership* own;
-    std::vector<Numbered> open;  // last number, and how many
+    std::vector<Hole> open;
   };
   std::vector<Holes> open;
   for (Process& process : processes_)
@@ -241,37 +255,40 @@ void InspectorJob::find_lost_p2p() {
     }
   for (const Holes& one : open)
     if (one.open.size() == 1) share_lost(*one.own, one.open[0]);
+  for (Process& process : processes_)
+    for (auto& [id, own] : process.comms)
+      for (auto& [pair, side] : own.pairs) {
+        std::sort(side.lost.begin(), side.lost.end(), [](Hole a, Hole b) { return a.sn < b.sn; });
+        uint64_t sum = 0;
+        for (Hole& hole : side.lost) hole.count = std::exchange(sum, sum + hole.count);
+      }
   for (const Process& process : processes_)
     for (const auto& [id, own] : process.comms)
       for (const auto& [pair, side] : own.pairs)
         if (!matches(own, pair)) lost_p2p_ += side.count;
 }
 
-// What the peers have more, by pair.
+// What the peers have more, by pair. Where several processes say that they have one rank, no peer is known.
 InspectorJob::PairCounts InspectorJob::lacking(const Membership& own) const {
   PairCounts out;
+  if (comms_[own.comm].repeats) return out;
   for (const auto& [pair, side] : own.pairs) {
     const Membership* peer = find_member(own.comm, static_cast<uint32_t>(pair >> 1));
     if (!peer) continue;
     const auto other = peer->pairs.find(inspector_pair(own.rank, (pair & 1) == 0));
-    const uint64_t have = side.count + side.lost.size();
-    const uint64_t all = other == peer->pairs.end() ? 0 : other->second.count + other->second.lost.size();
-    if (all > have) out[pair] = all - have;
+    const uint64_t all = other == peer->pairs.end() ? 0 : other->second.all();
+    if (all > side.all()) out[pair] = all - side.all();
   }
   return out;
 }
 
 // A sum that differs is of a side that ended earlier, or of pairs that have no line at all.
-void InspectorJob::share_lost(Membership& own, Numbered hole) const {
+void InspectorJob::share_lost(Membership& own, Hole hole) const {
   const PairCounts shares = lacking(own);
   uint64_t sum = 0;
   for (const auto& [pair, count] : shares) sum += count;
-  if (sum != hole.pair) return;
-  for (const auto& [pair, count] : shares) {
-    std::vector<uint64_t>& lost = own.pairs.at(pair).lost;
-    lost.insert(lost.end(), count, hole.sn);
-    std::sort(lost.begin(), lost.end());
-  }
+  if (sum != hole.count) return;
+  for (const auto& [pair, count] : shares) own.pairs.at(pair).lose({hole.sn, count});
 }
 
 std::vector<Problem> InspectorJob::problems() const {
@@ -296,16 +313,20 @@ std::vector<Problem> InspectorJob::problems() const {
         "pid, "
         "and may be others");
   else if (guessed_)
-    add("no communicator has all processes: ranks are numbered by their order in communicators, host and "
+    add("no communicator has all ranks: ranks are numbered by their order in communicators, host and "
         "pid");
+  else if (world_ > 0)
+    add(
+        fmt::format("ranks are numbered by the largest communicator, of {}: if the job has more, give hosts "
+                    "and ranks_per_host in job.toml",
+                    counted(world_, "rank")));
   if (lost_p2p_ > 0)
     add(fmt::format("{} left out: others between the same ranks have no line",
                     counted(lost_p2p_, "point-to-point operation")));
   if (changed_ranks_ > 0)
     add(fmt::format("{} of processes with several ranks in one communicator left out",
                     counted(changed_ranks_, "operation")));
-  if (beyond_ > 0)
-    add(fmt::format("{} beyond the limit of processes left out", counted(beyond_, "operation")));
+  if (beyond_ > 0) add(fmt::format("{} beyond the limits left out", counted(beyond_, "operation")));
   return out;
 }
 
@@ -383,15 +404,19 @@ bool InspectorFile::make_record(CommRecord& out) {
   if (out.peer == kCommUnknown) return false;
   // Both sides count the operations of a pair from 0.
   const uint64_t key = inspector_pair(line_.peer, line_.op == CommOp::kSend);
+  const auto side = member->second.pairs.find(key);
+  if (side == member->second.pairs.end()) return false;
   const auto [at, fresh] = pairs_.try_emplace({uint64_t{process_} << 32 | member->second.comm, key});
   Pair& pair = at->second;
   if (fresh) {
-    pair.side = &member->second.pairs.at(key);
+    pair.side = &side->second;
     pair.matches = job_.matches(member->second, key);
   }
-  const std::vector<uint64_t>& lost = pair.side->lost;
-  out.seq = pair.count++;
-  out.seq += static_cast<uint64_t>(std::lower_bound(lost.begin(), lost.end(), line_.sn) - lost.begin());
+  if (pair.count >= pair.side->count) return false;  // beyond limits
+  const auto& lost = pair.side->lost;
+  const auto after =
+      std::partition_point(lost.begin(), lost.end(), [this](const Hole& hole) { return hole.sn < line_.sn; });
+  out.seq = pair.count++ + (after == lost.end() ? pair.side->missing : after->count);
   return pair.matches;
 }
 

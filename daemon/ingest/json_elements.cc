@@ -58,9 +58,11 @@ bool JsonElements::step(char c, Piece& out) {
       if (c == '{') state_ = State::kKey;
       if (c == '[') {
         state_ = State::kArray;
-        in_array_ = bare_ = true;
+        in_array_ = bare_ = seen_ = true;
         begin_value();
       }
+      // Not a byte order mark.
+      if (state_ == State::kBefore && !json_blank(c) && static_cast<unsigned char>(c) < 0x80) damage();
       return false;
     case State::kKey:
       if (in_string_) {
@@ -78,9 +80,10 @@ bool JsonElements::step(char c, Piece& out) {
         in_string_ = true;
         escaped_ = false;
       } else if (c == '}') {
-        state_ = State::kEnd;
+        close();
       } else if (c != ',' && !json_blank(c)) {
         damage();
+        opened_ = c == '{';
       }
       return false;
     case State::kColon:
@@ -95,20 +98,37 @@ bool JsonElements::step(char c, Piece& out) {
     case State::kArray:
       return value_byte(c) && end_value(out);
     case State::kResync:
-      // `{"` begins an object.
-      if (opened_ && c == '"') {
-        state_ = State::kArray;
-        in_array_ = true;
-        begin_value();
-        begun_ = in_string_ = true;
-        depth_ = 1;
-        value_ = "{\"";
-      }
-      opened_ = c == '{' || (opened_ && json_blank(c));
-      return false;
+      return resync(c);
     case State::kEnd:
       return false;
   }
+  return false;
+}
+
+// Within the array `{"` begins an element. Before it, objects are no elements: a wanted key is looked for,
+// also between what may be the quotes of two other texts.
+bool JsonElements::resync(char c) {
+  closing_ = closing_ && json_blank(c);
+  if (!seen_) {
+    const auto wanted = [this](const Member& member) { return member.key == key_; };
+    if (c != '"') {
+      if (key_.size() < kElementKeyMax) key_ += c;
+    } else if (key_ == array_ || std::any_of(members_.begin(), members_.end(), wanted)) {
+      state_ = State::kColon;
+    } else {
+      key_.clear();
+    }
+    return false;
+  }
+  if (opened_ && c == '"') {
+    state_ = State::kArray;
+    in_array_ = true;
+    begin_value();
+    begun_ = in_string_ = true;
+    depth_ = 1;
+    value_ = "{\"";
+  }
+  opened_ = c == '{' || (opened_ && json_blank(c));
   return false;
 }
 
@@ -130,7 +150,7 @@ bool JsonElements::value_byte(char c) {
     if (c == ',' || c == ']' || c == '}') return true;
     if (!in_array_ && c == '[' && key_ == array_) {
       state_ = State::kArray;
-      in_array_ = true;
+      in_array_ = seen_ = true;
       begin_value();
       return false;
     }
@@ -166,11 +186,11 @@ bool JsonElements::end_value(Piece& out) {
   too_long_ += over_ && value_max_ > 0;
   piece_.swap(value_);
   if (end == ',' && !element) state_ = State::kKey;
-  if (end == '}' && !element) state_ = State::kEnd;
   if (end == ']' && element) {
-    state_ = bare_ ? State::kEnd : State::kKey;
+    state_ = State::kKey;
     in_array_ = false;
   }
+  if ((end == '}' && !element) || (end == ']' && element && bare_)) close();
   if (end == ']' && !element) damage();
   begin_value();
   if (!whole) return false;
@@ -180,8 +200,17 @@ bool JsonElements::end_value(Piece& out) {
   return true;
 }
 
+// After damage a bracket may be one of an inner value.
+void JsonElements::close() {
+  state_ = damages_ > 0 ? State::kResync : State::kEnd;
+  closing_ = damages_ > 0;
+  opened_ = false;
+}
+
 void JsonElements::damage() {
   ++damages_;
+  in_array_ = closing_ = false;
+  key_.clear();
   state_ = State::kResync;
   in_string_ = escaped_ = opened_ = false;
   value_.clear();

@@ -1,6 +1,7 @@
 // Divides a JSON text of any length into the elements of one array of its top-level object and the values of
 // some other members, without parsing them. Memory is bounded by the limits: longer elements are passed over
-// and counted. After damage it goes on at the next object that begins. One thread.
+// and counted. After damage it goes on at the next object that begins; before the array at the next key that
+// is wanted. One thread.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,9 @@ class JsonElements {
   bool next(Piece& out);
 
   uint64_t too_long() const { return too_long_; }
-  uint64_t damages() const { return damages_; }            // places where the text is no JSON
-  bool complete() const { return state_ == State::kEnd; }  // the end of the top-level value was seen
+  uint64_t damages() const { return damages_; }  // places where the text is no JSON
+  // The end of the top-level value was seen; after damage, what may be it.
+  bool complete() const { return state_ == State::kEnd || closing_; }
   uint64_t content_bytes() const { return content_bytes_; }
   const Decompressor& bytes() const { return bytes_; }
 
@@ -43,6 +45,8 @@ class JsonElements {
   void begin_value();
   bool value_byte(char c);
   bool end_value(Piece& out);
+  bool resync(char c);
+  void close();
   void damage();
   size_t plain_run() const;
 
@@ -55,6 +59,8 @@ class JsonElements {
   State state_ = State::kBefore;
   bool in_array_ = false;  // values are elements
   bool bare_ = false;      // the text is the array itself
+  bool seen_ = false;      // the array has begun
+  bool closing_ = false;   // after damage: nothing followed a bracket that may be the last
   bool in_string_ = false, escaped_ = false, opened_ = false, begun_ = false, over_ = false;
   size_t depth_ = 0, value_max_ = 0;
   std::string key_, value_, piece_;

@@ -32,6 +32,9 @@ std::string_view trace_text(dom::object object, std::string_view key) {
   return object.at_key(key).get_string().get(value) == simdjson::SUCCESS ? value : std::string_view();
 }
 
+// 2001 in nanoseconds: earlier times lack the base of their clock.
+constexpr uint64_t kFirstDated = 1'000'000'000'000'000'000;
+
 // A number, also within quotes.
 std::optional<int64_t> trace_number(dom::object object, std::string_view key) {
   dom::element element;
@@ -79,7 +82,7 @@ struct ProfiledGroup {
   uint64_t id = 0;
   uint32_t size = 0;
   CommGroup kind = CommGroup::kUnknown;
-  uint64_t first_ns = UINT64_MAX;
+  uint64_t first_ns = UINT64_MAX;  // of the operations that are not left out
 };
 
 struct ProfiledOperation {
@@ -142,7 +145,7 @@ class ProfilerTrace::Reader {
             ranks.push_back(static_cast<uint32_t>(rank));
       if (name.empty() || name.size() > limits::kNameBytes || ranks.empty()) continue;
       if (configured_.size() < limits::kDumpGroups)
-        configured_.emplace(std::string(name), hash_of(name, ranks));
+        configured_.emplace(std::string(name), hash_of(name, std::move(ranks)));
     }
   }
 
@@ -164,8 +167,8 @@ class ProfilerTrace::Reader {
       return;
     if (object.at_key("dur").get_double().get(dur) != simdjson::SUCCESS) dur = 0;
     constexpr double kMost = static_cast<double>(limits::kCommTimeMax) / kNsPerUs;
-    if (!(ts >= 0 && ts < kMost) || !(dur >= 0 && dur < static_cast<double>(limits::kCommSpanMax) / kNsPerUs))
-      return void(++broken_);
+    constexpr double kLongest = static_cast<double>(limits::kCommSpanMax) / kNsPerUs;
+    if (!(ts >= 0 && dur >= 0 && dur < kLongest && ts + dur < kMost)) return void(++broken_);
     const int64_t begin = std::llround(ts * kNsPerUs), end = begin + std::llround(dur * kNsPerUs);
     const std::string_view category = trace_text(object, "cat"), name = trace_text(object, "name");
     if (step && name.starts_with("ProfilerStep#"))
@@ -241,7 +244,6 @@ class ProfilerTrace::Reader {
       group.kind = comm_group_named(trace_text(args, "Process Group Description"));
       if (world_ > 1 && r.comm_size == world_) group.kind = CommGroup::kWorld;
     }
-    group.first_ns = std::min(group.first_ns, r.start_ns);
     r.group = group.kind;
     if (r.comm_size == 0) r.comm_size = group.size;
   }
@@ -265,6 +267,7 @@ class ProfilerTrace::Reader {
                        return a.record.start_ns < b.record.start_ns;
                      });
     const auto base = static_cast<uint64_t>(base_ns_);  // the detectors check the sums
+    drop_undated(base);
     const bool stepped = !host_steps_.empty() || !device_steps_.empty();
     for (ProfiledOperation& one : operations_) {
       one.record.rank = *rank_;
@@ -276,6 +279,7 @@ class ProfilerTrace::Reader {
     }
     number_operations();
     for (const auto& [id, group] : groups_) {
+      if (group.first_ns == UINT64_MAX) continue;
       CommRecord join;
       join.start_ns = join.end_ns = group.first_ns + base;
       join.comm = id;
@@ -290,6 +294,16 @@ class ProfilerTrace::Reader {
       if (!stepped || one.record.step != kCommUnknown) out.records_.push_back(one.record);
     }
     operations_ = {};
+  }
+
+  // Without the base of its clock a trace has times since the host's start, which match no other rank.
+  void drop_undated(uint64_t base) {
+    undated_ = std::erase_if(
+        operations_, [&](const ProfiledOperation& one) { return one.record.start_ns + base < kFirstDated; });
+    for (const ProfiledOperation& one : operations_) {
+      uint64_t& first = groups_.at(one.record.comm).first_ns;
+      first = std::min(first, one.record.start_ns);
+    }
   }
 
   // Numbers collectives within their group, and sends and receives within their pair. PyTorch's number counts
@@ -333,10 +347,14 @@ class ProfilerTrace::Reader {
     if (elements_.too_long() > 0)
       add(fmt::format("{} passed over: too long", counted(elements_.too_long(), "event")));
     if (beyond_ > 0) add(fmt::format("{} beyond the limit left out", counted(beyond_, "operation")));
+    if (undated_ > 0 && !out.records_.empty())
+      add(fmt::format("{} at times of no calendar left out", counted(undated_, "operation")));
     if (between_ > 0)
       add(fmt::format("{} outside of all profiled steps left out", counted(between_, "operation")));
     if (!rank_ && seen_ > 0)
       add("passed over: its rank is unknown, as neither the trace nor its name says it");
+    else if (out.records_.empty() && undated_ > 0)
+      add("passed over: its times are of no calendar, as baseTimeNanoseconds is missing or damaged");
     else if (out.records_.empty() && nameless_ > 0)
       add(fmt::format("passed over: {} without a process group; PyTorch 2.3 and later write it",
                       counted(nameless_, "collective kernel")));
@@ -363,7 +381,7 @@ class ProfilerTrace::Reader {
   std::vector<ProfiledStep> host_steps_, device_steps_;
   std::vector<ProfiledOperation> operations_;
   size_t seen_ = 0;
-  uint64_t broken_ = 0, nameless_ = 0, calls_ = 0, beyond_ = 0, between_ = 0;
+  uint64_t broken_ = 0, nameless_ = 0, calls_ = 0, beyond_ = 0, between_ = 0, undated_ = 0;
 };
 
 std::string host_of_trace(std::string_view path) {

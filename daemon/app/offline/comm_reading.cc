@@ -179,8 +179,20 @@ ingest::InspectorJob first_reading(CommInputs& inputs, const JobFile& job, const
         {file.path, std::nullopt, "passed over: NCCL Inspector's lines are read from files only"});
     return true;
   });
-  for (const ingest::SourceFile& file : inputs.inspector) out.add_file(file, progress.stop);
-  out.settle();
+  for (const ingest::SourceFile& file : inputs.inspector) {
+    try {
+      out.add_file(file, progress.stop);
+    } catch (const std::bad_alloc&) {
+      problems.push_back({file.path, std::nullopt, "out of memory: could not be read to its end"});
+    }
+  }
+  try {
+    out.settle();
+  } catch (const std::bad_alloc&) {
+    problems.push_back({"", std::nullopt, "NCCL Inspector: out of memory: its files are passed over"});
+    inputs.inspector.clear();
+    return ingest::InspectorJob(job);
+  }
   for (Problem& problem : out.problems()) problems.push_back(std::move(problem));
   return out;
 }

@@ -4,6 +4,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include "base/limits.h"
 #include "fixtures.h"
 #include "ingest/comm_names.h"
 #include "ingest/inspector_file.h"
@@ -73,6 +74,11 @@ ReadJob read_inspector(const std::vector<std::string>& texts, const JobFile& job
   return out;
 }
 
+// Without job.toml the files may be a part of the job's.
+const std::string kByWorld2 =
+    "NCCL Inspector: ranks are numbered by the largest communicator, of 2 ranks: if the job has more, give "
+    "hosts and ranks_per_host in job.toml\n";
+
 Written of_rank(uint32_t rank, Written w = {}) {
   w.rank = rank;
   w.pid = 10 + rank;
@@ -96,7 +102,7 @@ BOOST_AUTO_TEST_CASE(an_operation_of_the_inspector_becomes_a_record) {
   BOOST_TEST(one.device == 1u);
   BOOST_TEST(read.hosts[0] == "n1");
   BOOST_TEST(read.joins.size() == 2u);
-  BOOST_TEST(read.problems == "");
+  BOOST_TEST(read.problems == kByWorld2);
 }
 
 BOOST_AUTO_TEST_CASE(functions_of_a_communicator_are_streams_of_their_own) {
@@ -122,7 +128,35 @@ BOOST_AUTO_TEST_CASE(the_communicator_of_all_processes_numbers_the_ranks) {
   BOOST_TEST(read.records[0].rank == 2u);
   BOOST_TEST(read.records[1].rank == 2u);
   BOOST_TEST(read.records[2].rank == 0u);
-  BOOST_TEST(read.problems == "");
+  BOOST_TEST(read.problems.find("largest communicator, of 3 ranks") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_job_of_more_ranks_than_the_largest_communicator_numbers_the_ranks) {
+  const std::vector<std::string> texts = {inspector_line(of_rank(0)), inspector_line(of_rank(1))};
+  JobFile job;
+  job.hosts = {"n0", "n1"};
+  job.ranks_per_host = 2;
+  const ReadJob part = read_inspector(texts, job);
+  BOOST_REQUIRE_EQUAL(part.records.size(), 2u);
+  BOOST_TEST(part.records[0].rank == 2u);
+  BOOST_TEST(part.records[1].rank == 3u);
+  job.hosts = {"n1"};
+  const ReadJob whole = read_inspector(texts, job);
+  BOOST_TEST(whole.records.at(1).rank == 1u);
+  BOOST_TEST(whole.problems == "");
+}
+
+BOOST_AUTO_TEST_CASE(among_communicators_of_one_size_the_one_with_most_members_numbers_the_ranks) {
+  Written part = of_rank(0), whole = of_rank(0);
+  part.comm = "0x1";
+  whole.rank = 1;
+  Written other = of_rank(1);
+  other.rank = 0;
+  const ReadJob read = read_inspector({inspector_line(part) + inspector_line(whole), inspector_line(other)});
+  BOOST_REQUIRE_EQUAL(read.records.size(), 3u);
+  BOOST_TEST(read.records[0].rank == 1u);
+  BOOST_TEST(read.records[2].rank == 0u);
+  BOOST_TEST(read.problems == kByWorld2);
 }
 
 BOOST_AUTO_TEST_CASE(without_such_a_communicator_members_hosts_and_pids_order_the_ranks) {
@@ -197,12 +231,12 @@ BOOST_AUTO_TEST_CASE(a_send_without_a_line_leaves_the_others_matched) {
   BOOST_REQUIRE_EQUAL(one.records.size(), 15u);
   BOOST_TEST(one.records[13].seq == 3u);  // the receive of number 7
   BOOST_TEST(one.records[14].seq == 3u);
-  BOOST_TEST(one.problems == "");
+  BOOST_TEST(one.problems == kByWorld2);
   // What the peer has more was in the only hole.
   const ReadJob first = read_inspector({whole, file(1, {5, 6, 7, 8}, true)});
   BOOST_REQUIRE_EQUAL(first.records.size(), 12u);
   BOOST_TEST(first.records[8].seq == 2u);
-  BOOST_TEST(first.problems == "");
+  BOOST_TEST(first.problems == kByWorld2);
   // Of several holes it is unknown.
   const ReadJob several = read_inspector({file(0, {1, 2, 3, 4, 5, 6}, false), file(1, {2, 4}, false)});
   BOOST_TEST(several.records.size() == 0u);
@@ -211,6 +245,45 @@ BOOST_AUTO_TEST_CASE(a_send_without_a_line_leaves_the_others_matched) {
   // Lines that came twice count no pair.
   const ReadJob twice = read_inspector({whole, file(1, {1, 1, 2, 3, 4, 5, 6, 7, 8}, true)});
   BOOST_TEST(twice.records.size() == 8u, twice.records.size());
+}
+
+BOOST_AUTO_TEST_CASE(processes_that_claim_one_rank_share_no_lost_sends) {
+  const auto line = [](uint32_t rank, uint32_t pid, uint32_t sn) {
+    Written w;
+    w.rank = rank;
+    w.pid = pid;
+    w.kind = "p2p";
+    w.perf =
+        fmt::format(R"("p2p":"{}","p2p_sn":{},"p2p_peer":{})", rank == 0 ? "Send" : "Recv", sn, 1 - rank);
+    return inspector_line(w);
+  };
+  std::string text;
+  for (uint32_t sn = 1; sn <= 8; ++sn) text += line(0, 10, sn);
+  for (uint32_t pid = 11; pid < 14; ++pid) text += line(1, pid, 8);
+  const ReadJob read = read_inspector({text});
+  BOOST_TEST(read.records.size() == 0u);
+  BOOST_TEST(read.problems.find("11 point-to-point operations left out") != std::string::npos, read.problems);
+}
+
+BOOST_AUTO_TEST_CASE(pairs_beyond_the_limit_are_left_out_and_reported) {
+  const JobFile job;
+  InspectorJob found(job);
+  InspectorLine line;
+  line.n_ranks = limits::kCommRanks;
+  line.host = "n1";
+  line.op = CommOp::kSend;
+  line.start_ns = line.end_ns = kInspectorUs * 1000;
+  line.has_times = true;
+  for (line.peer = 0; line.peer < limits::kInspectorMembers + 1; ++line.peer) {
+    line.sn = line.peer + 1;
+    found.add_line(line);
+  }
+  found.settle();
+  std::string problems;
+  for (const Problem& problem : found.problems()) problems += problem.what + "\n";
+  // The process itself counts too.
+  BOOST_TEST(problems.find("2 operations beyond the limits left out") != std::string::npos, problems);
+  BOOST_TEST(found.processes()[0].comms.at(0).pairs.size() == limits::kInspectorMembers - 1);
 }
 
 BOOST_AUTO_TEST_CASE(operations_without_times_count_only_if_they_were_written_at_once) {
@@ -270,7 +343,7 @@ BOOST_DATA_TEST_CASE(a_damaged_file_of_the_inspector_gives_its_sound_lines,
   const ReadJob read = read_inspector({c.text});
   BOOST_TEST(read.records.size() == c.records);
   if (c.problem.empty())
-    BOOST_TEST(read.problems == "");
+    BOOST_TEST(read.problems == kByWorld2);
   else
     BOOST_TEST(read.problems.find(c.problem) != std::string::npos, read.problems);
 }

@@ -140,6 +140,10 @@ struct OddTrace {
 };
 std::ostream& operator<<(std::ostream& out, const OddTrace& c) { return out << c.name; }
 
+std::string without(std::string text, const std::string& key) {
+  return text.erase(text.find(key), key.size());
+}
+
 std::vector<OddTrace> odd_traces() {
   const std::string one = kernel(1, 1), other = kernel(5, 1);
   const std::string whole = trace_of({one, other, kernel(9, 1)});
@@ -157,8 +161,9 @@ std::vector<OddTrace> odd_traces() {
        trace_of({one, "{\"cat\":\"Collective name\",\"a\":" + std::string(3000, '[') +
                           std::string(3000, ']') + "}"}),
        "1 event could not be read", 1},
-      {"times beyond all clocks", trace_of({one, kernel(1e300, 1), kernel(1, 1e300), kernel(-1, 1)}),
-       "3 events could not be read", 1},
+      {"times beyond all clocks",
+       trace_of({one, kernel(1e300, 1), kernel(1, 1e300), kernel(-1, 1), kernel(9.223372035e15, 6.04e11)}),
+       "4 events could not be read", 1},
       {"no rank", trace_of({one}, ""), "its rank is unknown"},
       {"the rank of the path", trace_of({one}, ""), "", 1, {"n1", 3}},
       {"a rank beyond all jobs", trace_of({one}, "\"rank\":99999999,"), "its rank is unknown"},
@@ -169,7 +174,12 @@ std::vector<OddTrace> odd_traces() {
       {"no communication", trace_of({R"({"ph":"X","cat":"kernel","name":"gemm","ts":1,"dur":1})"}),
        "without communication"},
       {"no events", trace_of({}), "without communication"},
-      {"the whole is a list", "[" + one + "]", "", 1, {"", 2}},
+      {"the whole is a list", "[" + kernel(1.76e15, 1) + "]", "", 1, {"", 2}},
+      {"no base of the clock", without(whole, "baseTime"), "baseTimeNanoseconds is missing or damaged"},
+      {"times without a base and others", without(trace_of({one, kernel(1.76e15, 1)}), "baseTime"),
+       "1 operation at times of no calendar", 1},
+      {"groups too long", trace_of({one}, R"("rank":5,"x":")" + std::string(3 << 20, 'x') + "\","),
+       "1 event passed over: too long"},
   };
 }
 
@@ -183,6 +193,33 @@ BOOST_DATA_TEST_CASE(an_odd_trace_gives_what_it_has_and_says_the_rest,
     BOOST_TEST(read.problems == "");
   else
     BOOST_TEST(read.problems.find(c.problem) != std::string::npos, read.problems);
+}
+
+namespace {
+
+struct DamagedTrace {
+  std::string place;  // zeros begin here
+  size_t bytes = 0;
+  size_t records = 3;
+};
+std::ostream& operator<<(std::ostream& out, const DamagedTrace& c) { return out << c.place; }
+
+const std::vector<DamagedTrace> damaged_traces = {
+    {"{\n\"schema", 20},   {"schemaVersion", 30}, {"deviceProperties\":[", 24},
+    {"\"id\":0", 5},       {"pg_config", 30},     {"pg_name", 5},
+    {"5,\"world_size", 1}, {"odd\":[", 3, 2},     {"odd\":[{", 2, 2}};
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(damage_before_or_within_the_events_costs_no_others,
+                     boost::unit_test::data::make(damaged_traces), c) {
+  std::string text = trace_of({kernel(1, 1, R"(,"odd":[{"a":[1]}],"b":{})"), kernel(3, 1), kernel(5, 1)});
+  text.replace(text.find(c.place), c.bytes, std::string(c.bytes, '\0'));
+  const ReadTrace read = read_trace(text, "t.json", {"n1", 5});
+  BOOST_TEST(read.records.size() == c.records);
+  for (const CommRecord& one : read.records) BOOST_TEST(one.start_ns > 1763690000000000000u);
+  BOOST_TEST(read.problems.find("damaged place") != std::string::npos, read.problems);
+  BOOST_TEST(read.problems.find("ends early") == std::string::npos, read.problems);
 }
 
 BOOST_AUTO_TEST_CASE(operations_beyond_the_limit_are_counted) {
