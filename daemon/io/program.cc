@@ -127,8 +127,11 @@ class Exchange {
   std::array<char, 16384> part_{};
 };
 
-std::string first_line(std::string_view text) {
-  return shorten(to_terminal(trim(trim(text).substr(0, trim(text).find('\n')))), kReasonBytes);
+std::string one_line(std::string_view text, bool last) {
+  text = trim(text);
+  const size_t at = last ? text.rfind('\n') : text.find('\n');
+  if (at != text.npos) text = last ? text.substr(at + 1) : text.substr(0, at);
+  return shorten(to_terminal(trim(text)), kReasonBytes);
 }
 
 std::string reason_of(const ProgramRun& run, const ProgramEnd& end) {
@@ -146,7 +149,7 @@ std::string reason_of(const ProgramRun& run, const ProgramEnd& end) {
       break;
   }
   if (end.is_success()) return {};
-  const std::string line = first_line(end.errors);
+  const std::string line = one_line(end.errors, run.last_error);
   return line.empty() ? fmt::format("exited with status {}", end.code) : line;
 }
 

@@ -22,6 +22,7 @@ struct ProgramRun {
   size_t output_max = 1 << 20;              // bytes of standard output; more kills the program
   const std::atomic<bool>* stop = nullptr;  // kills the program early; borrowed
   std::function<bool()> ends_early = {};    // asked each kAskEvery; true kills the program early
+  bool last_error = false;                  // the last line of standard error is the reason, as of Python
 
   static constexpr TimeNs kAskEvery = 2 * kNsPerSecond;
 };

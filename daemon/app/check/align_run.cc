@@ -78,6 +78,7 @@ AlignRun run_align(const AlignRunOptions& options) {
   run.output_max = kAlignOutput;
   run.stop = options.stop;
   run.ends_early = options.ends_early;
+  run.last_error = true;
   const io::ProgramEnd end = io::run_program(run);
   AlignRun out;
   if (!end.is_success()) return out.why = "check.align " + end.reason, out;

@@ -29,6 +29,13 @@ BOOST_AUTO_TEST_CASE(a_program_gets_its_input_and_gives_both_outputs) {
   BOOST_TEST(end.errors == "two\n");
 }
 
+BOOST_AUTO_TEST_CASE(the_reason_of_a_traceback_is_its_last_line) {
+  ProgramRun run =
+      shell_run("echo 'Traceback (most recent call last):' >&2; echo 'ValueError: no' >&2; exit 1");
+  run.last_error = true;
+  BOOST_TEST(run_program(run).reason == "ValueError: no");
+}
+
 BOOST_AUTO_TEST_CASE(each_end_has_its_kind_and_reason) {
   std::atomic<bool> stop = true;
   struct Row {

@@ -12,17 +12,19 @@
 namespace culprit::app {
 namespace {
 
-constexpr TimeNs kScanPatience = 5 * kNsPerSecond;  // limit of the wait for the processes of this host
+// A host of 20,000 processes is scanned each 40 s.
+constexpr TimeNs kScanPatience = 5 * kNsPerSecond;
+constexpr int kScanTries = 10;
 constexpr const char* kBusy = "another check runs";
 constexpr const char* kUnknownProcesses = "the processes of this host are unknown";
 
-// Why no check may run now; nothing: it may.
-using InTheWay = std::function<std::optional<std::string>()>;
+// Why no check may run now; nothing: it may. `sure`: by a scan that begins now; else the last one counts too.
+using InTheWay = std::function<std::optional<std::string>(bool sure)>;
 
 // A job that begins while a check runs ends the check. `why` outlives the run.
 std::function<bool()> ends_for_job(const InTheWay& look, std::optional<std::string>& why) {
   return [&look, &why] {
-    if (!why) why = look();
+    if (!why) why = look(false);
     return why.has_value();
   };
 }
@@ -78,11 +80,16 @@ std::string CheckService::make_worker() {
 }
 
 // On the worker.
-std::function<std::optional<std::string>()> CheckService::in_the_way() {
-  return [stop = stopping_, processes = options_.processes, &env = env_]() -> std::optional<std::string> {
-    if (*stop) return "the daemon stops";
-    const auto view = processes->view(env.now(io::Clock::kWall), kScanPatience);
-    return view ? job_in_the_way(*view, ::geteuid()) : std::optional<std::string>(kUnknownProcesses);
+std::function<std::optional<std::string>(bool sure)> CheckService::in_the_way() {
+  return [stop = stopping_, processes = options_.processes,
+          &env = env_](bool sure) -> std::optional<std::string> {
+    const TimeNs asked = env.now(io::Clock::kWall);
+    for (int tries = sure ? kScanTries : 1; tries > 0; --tries) {
+      if (*stop) return "the daemon stops";
+      const auto view = processes->view(asked, kScanPatience);
+      if (view && (!sure || view->began_ns >= asked)) return job_in_the_way(*view, ::geteuid());
+    }
+    return kUnknownProcesses;
   };
 }
 
@@ -97,11 +104,11 @@ void CheckService::check(const peer::CheckHost& request) {
   auto done = std::make_shared<Done>();
   worker_->submit(
       [options, done, look = in_the_way(), run = options_.check]() mutable {
-        auto job = look();
+        auto job = look(true);
         options.ends_early = ends_for_job(look, job);
         if (!job) done->ran = true, done->outcome = run(options).outcome;
         // What a job needs at the same time may fail a test of a sound host.
-        if (!job && done->outcome.answer == check::Answer::kFailed) job = look();
+        if (!job && done->outcome.answer == check::Answer::kFailed) job = look(true);
         if (job) done->outcome = {check::Answer::kNoAnswer, *job};
       },
       [this, done, decision = request.decision, began = env_.now(io::Clock::kMonotonic)] {
@@ -133,7 +140,7 @@ void CheckService::align(const peer::AlignHost& request) {
   auto done = std::make_shared<Aligned>();
   worker_->submit(
       [options, done, look = in_the_way(), run = options_.align]() mutable {
-        auto job = look();
+        auto job = look(true);
         options.ends_early = ends_for_job(look, job);
         if (!job) done->ran = true, done->run = run(options);
         if (job) done->run = {{}, *job};

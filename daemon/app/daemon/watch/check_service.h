@@ -55,7 +55,7 @@ class CheckService {
   struct Aligned;
   std::string refusal(TimeNs last_ns) const;
   std::string make_worker();
-  std::function<std::optional<std::string>()> in_the_way();
+  std::function<std::optional<std::string>(bool sure)> in_the_way();
   void check(const peer::CheckHost& request);
   void align(const peer::AlignHost& request);
   void answer(const peer::AlignResult& result);

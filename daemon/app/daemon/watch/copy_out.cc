@@ -55,8 +55,17 @@ void CopyOut::look() {
     return publish();
   }
   for (auto& [_, seen] : seen_) seen.present = false;
+  present_.clear();
+  left_out_ = 0;
   for (const std::string& folder : parts_.copies.folders) look_at(folder);
   std::erase_if(seen_, [](const auto& entry) { return !entry.second.present; });
+  trouble("checkpoints", left_out_ == 0 ? std::string()
+                                        : fmt::format("{} are not copied: the limit is {} at a time",
+                                                      counted(left_out_, "checkpoint"), kSeen));
+  std::erase_if(troubles_, [this](const auto& entry) {
+    return entry.first.starts_with('/') && !present_.contains(entry.first) &&
+           std::ranges::find(parts_.copies.folders, entry.first) == parts_.copies.folders.end();
+  });
   const auto is_old = [this](const auto& entry) {
     return std::ranges::none_of(seen_, [&](const auto& seen) {
       return respond::checkpoint::id_of(seen.second.manifest) == entry.first.first;
@@ -93,6 +102,7 @@ void CopyOut::see(const Copyable& copyable) {
         copies::is_safe_path(path))
       manifest.pointers.push_back({path, text});
   const std::string name = full_path(manifest);
+  present_.insert(name);
   if (copyable.files.size() > copies::kFiles)
     return trouble(name, fmt::format("{}: has more than {} files and is not copied", name, copies::kFiles));
   auto files = respond::checkpoint::describe(copyable.root, copyable.files);
@@ -105,7 +115,7 @@ void CopyOut::see(const Copyable& copyable) {
   if (const auto sound = copies::manifest_from(copies::to_bytes(manifest)); !sound)
     return trouble(name, fmt::format("{}: is not copied: {}", name, sound.error().text));
   trouble(name, "");
-  if (seen_.size() >= kSeen && !seen_.contains(name)) return;
+  if (seen_.size() >= kSeen && !seen_.contains(name)) return void(++left_out_);
   Seen& seen = seen_[name];
   if (seen.since_ns == 0 || seen.manifest.files != manifest.files) seen.since_ns = mono();
   seen.manifest = std::move(manifest);

@@ -72,7 +72,9 @@ class CopyOut {
   std::map<Target, Attempt> attempts_;
   std::map<Target, TimeNs> done_;                // wall clock
   std::map<std::string, TimeNs> turns_;          // by series: when its last attempt began, monotonic
-  std::map<std::string, std::string> troubles_;  // by folder or address
+  std::map<std::string, std::string> troubles_;  // by folder, checkpoint or address
+  std::set<std::string> present_;                // checkpoints of the latest look
+  size_t left_out_ = 0;                          // of them: beyond the limit
   Target now_;
   std::unique_ptr<respond::checkpoint::CopySender> sender_;
   respond::checkpoint::CopySent accounted_;
