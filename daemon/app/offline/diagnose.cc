@@ -429,6 +429,14 @@ std::vector<Problem> read_metrics_of(const JobFiles& files, const MetricReading&
   return std::move(read.problems);
 }
 
+// Formats that write an operation when it ends cannot show one that hangs. Empty: another input can.
+std::string ended_alone(const JobFiles& files) {
+  const bool ended = !files.comm.inspector.empty() || !files.comm.profiles.empty();
+  if (!ended || !files.comm.traces.empty() || !files.flights.empty() || !files.ras.empty()) return {};
+  return "whether an operation hangs: NCCL Inspector and PyTorch's profiler write only those that ended; "
+         "Flight Recorder dumps and stacks show it";
+}
+
 // If all paths are empty, each path is a problem, so that a script sees which paths were empty.
 void tell_empty(const DiagnoseOptions& options, Diagnosed& out) {
   const JobSummary& job = out.report.job;
@@ -448,6 +456,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   if (!options.note.empty()) files->problems.push_back({"", std::nullopt, options.note});
   PickedJob picked = pick_job(*files, options.job);
   progress.bytes_total += files->bytes;
+  const std::string no_hang = ended_alone(*files);
   std::vector<Error> errors;
   // Without input for rules the library is not compiled: compiling takes long.
   const bool text = !files->logs.empty() || !files->metrics.empty() || !options.rules.paths.empty() ||
@@ -483,6 +492,7 @@ Result<Diagnosed> diagnose(const DiagnoseOptions& options, ReadProgress& progres
   out.anything = out.errors.size() < options.paths.size();
   append(out.errors, std::move(files->unreadable));
   if (!options.note.empty() && !out.report.verdict) out.report.missing.push_back(options.note);
+  if (!no_hang.empty() && !out.report.verdict) out.report.missing.push_back(no_hang);
   tell_empty(options, out);
   if (out.report.diagnoses.empty() && !out.report.missing.empty())
     for (const std::string& what : files->instead) out.report.missing.push_back(what);

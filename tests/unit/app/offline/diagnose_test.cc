@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <fstream>
@@ -63,6 +64,19 @@ BOOST_AUTO_TEST_CASE(the_answer_does_not_depend_on_the_number_of_threads) {
   const std::string one = answer(folder.path, 1);
   BOOST_TEST(one == answer(folder.path, 2));
   BOOST_TEST(one == answer(folder.path, 7));
+}
+
+BOOST_AUTO_TEST_CASE(files_of_ended_operations_alone_leave_a_hang_open) {
+  for (const char* input : {"inspector/plain", "profiler_trace/steps"}) {
+    ReadProgress progress;
+    const auto done =
+        diagnose(options(fs::path(CULPRIT_SOURCE_DIR) / "tests/fuzz/corpus" / input, 1), progress);
+    BOOST_REQUIRE(done.has_value());
+    BOOST_TEST(std::ranges::any_of(
+                   done->report.missing,
+                   [](const std::string& one) { return one.starts_with("whether an operation hangs"); }),
+               input);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_missing_argument_is_reported_and_the_others_are_read) {
