@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
+#include "app/checkpoint/comm_groups.h"
 #include "app/config/options.h"
 #include "base/text.h"
 #include "cli/checkpoint_copies.h"
@@ -22,6 +24,7 @@ whole group may be taken out at once. Each line is copies.to of a host.
 
 Examples:
   culprit checkpoint plan job.toml
+  culprit checkpoint plan traces/     # groups and hosts from communication traces
   culprit checkpoint plan job.toml --bytes 8GiB --rate 64MiB --format json
 
 Exit status: 0; 1 where hosts share a group with their copy; 2 where there is no plan.)";
@@ -32,7 +35,8 @@ struct PlanVerb {
 };
 
 struct Plan {
-  JobFile job;
+  std::vector<std::string> hosts;
+  std::vector<checkpoint::HostGroup> groups;
   checkpoint::CopyPlan plan;
   uint64_t bytes = 0, rate = 0;  // of one host; bytes in a second
 };
@@ -47,8 +51,7 @@ std::string plan_text(const Plan& p, uint32_t port) {
   std::vector<std::vector<std::string>> rows{{"HOST", "COPIES.TO", "SHARED GROUPS"}};
   for (size_t i = 0; i < p.plan.partners.size(); ++i) {
     const checkpoint::CopyPartner& partner = p.plan.partners[i];
-    rows.push_back({to_terminal(p.job.hosts[i]),
-                    to_terminal(fmt::format("{}:{}", p.job.hosts[partner.to], port)),
+    rows.push_back({to_terminal(p.hosts[i]), to_terminal(fmt::format("{}:{}", p.hosts[partner.to], port)),
                     partner.shared.empty() ? "none" : joined(partner.shared)});
   }
   std::string out = table(rows, wants_color());
@@ -77,8 +80,8 @@ std::string plan_json(const Plan& p, uint32_t port) {
     size_t i = 0;
     w.list("hosts", p.plan.partners, [&](const checkpoint::CopyPartner& partner) {
       w.object([&] {
-        w.field("host", p.job.hosts[i++]);
-        w.field("to", fmt::format("{}:{}", p.job.hosts[partner.to], port));
+        w.field("host", p.hosts[i++]);
+        w.field("to", fmt::format("{}:{}", p.hosts[partner.to], port));
         w.values("shared", partner.shared);
       });
     });
@@ -97,6 +100,28 @@ Result<std::string> read_job_text(const std::string& path) {
   return out;
 }
 
+// Of a job.toml, or of a folder of traces.
+Status read_groups(const std::string& path, Plan& p) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    auto found = app::read_comm_groups(path);
+    if (!found) return tl::unexpected(found.error());
+    for (const std::string& problem : found->problems) report_error(problem);
+    p.hosts = std::move(found->hosts);
+    p.groups = std::move(found->groups);
+    return {};
+  }
+  const auto text = read_job_text(path);
+  if (!text) return tl::unexpected(text.error());
+  auto job = parse_job_file(*text, path);
+  if (!job) return tl::unexpected(job.error());
+  auto groups = checkpoint::host_groups(*job);
+  if (!groups) return fail(groups.error().code, path + ": " + groups.error().text);
+  p.hosts = std::move(job->hosts);
+  p.groups = std::move(*groups);
+  return {};
+}
+
 int plan(const PlanVerb& o) {
   Plan p;
   const auto rate = app::parse_size(o.rate);
@@ -105,14 +130,8 @@ int plan(const PlanVerb& o) {
     return report_error("checkpoint plan: --bytes and --rate are sizes such as 8GiB"), kUnable;
   p.rate = *rate;
   p.bytes = *bytes;
-  const auto text = read_job_text(o.job);
-  if (!text) return report_error(text.error().text), kUnable;
-  auto job = parse_job_file(*text, o.job);
-  if (!job) return report_error(job.error().text), kUnable;
-  p.job = std::move(*job);
-  const auto groups = checkpoint::host_groups(p.job);
-  if (!groups) return report_error(o.job + ": " + groups.error().text), kUnable;
-  auto made = checkpoint::plan_copies(static_cast<uint32_t>(p.job.hosts.size()), *groups);
+  if (const Status known = read_groups(o.job, p); !known) return report_error(known.error().text), kUnable;
+  auto made = checkpoint::plan_copies(static_cast<uint32_t>(p.hosts.size()), p.groups);
   if (!made) return report_error(o.job + ": " + made.error().text), kUnable;
   p.plan = std::move(*made);
   if (!print(o.format == "json" ? plan_json(p, o.port) : plan_text(p, o.port))) return kUnable;
@@ -125,7 +144,9 @@ void add_checkpoint_plan(Command& checkpoint, Run& run) {
   auto o = std::make_shared<PlanVerb>();
   Command* verb = checkpoint.add_subcommand("plan", "The host that should store each host's copy");
   verb->footer(kPlanExamples);
-  verb->add_option("FILE", o->job, "job.toml with hosts, ranks_per_host and [parallel]")->required();
+  verb->add_option("PATH", o->job,
+                   "job.toml with hosts, ranks_per_host and [parallel]; or a folder of communication traces")
+      ->required();
   verb->add_option("--bytes", o->bytes, "Bytes that one host writes of a checkpoint")->type_name("SIZE");
   verb->add_option("--rate", o->rate, "copies.rate of the hosts")->type_name("SIZE")->show_default();
   verb->add_option("--port", o->port, "Port of copies.listen")->between(1u, 65'535u)->show_default();
