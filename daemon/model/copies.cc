@@ -151,7 +151,7 @@ void fields(Io& io, M& m) {
   io.text(m.id, kIdBytes, "a copy's name is too long");
 }
 template <class Io, class M>
-requires std::is_same_v<std::remove_const_t<M>, Fetch>
+requires std::is_same_v<std::remove_const_t<M>, Fetch> || std::is_same_v<std::remove_const_t<M>, Reading>
 void fields(Io& io, M& m) { io.number(m.file); }
 template <class Io, class M>
 requires std::is_same_v<std::remove_const_t<M>, Answer>
@@ -169,10 +169,10 @@ template <class Io, class M>
 requires std::is_same_v<std::remove_const_t<M>, Unknown>
 void fields(Io&, M&) {}
 
-constexpr const char* kNames[] = {"unknown message", "hello",  "welcome",       "refusal",     "offer",
-                                  "acceptance",      "data",   "end of a file", "stored file", "ack",
-                                  "commit",          "stored", "list request",  "list",        "request",
-                                  "manifest",        "fetch",  "question",      "answer"};
+constexpr const char* kNames[] = {
+    "unknown message", "hello",       "welcome", "refusal",  "offer",  "acceptance",     "data",
+    "end of a file",   "stored file", "ack",     "commit",   "stored", "list request",   "list",
+    "request",         "manifest",    "fetch",   "question", "answer", "sign of reading"};
 static_assert(std::size(kNames) == std::variant_size_v<Message>);
 
 template <class T>

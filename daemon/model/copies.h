@@ -178,7 +178,7 @@ struct Ask {
 struct Copied {
   std::string root, path;  // of the checkpoint
   std::string to;          // HOST:PORT
-  std::string state;       // "copied", "copying", or why there is no copy
+  std::string state;       // "copied", "copying", "held", or why there is no copy
   TimeNs at_ns = 0;
   bool operator==(const Copied&) const = default;
 };
@@ -194,8 +194,14 @@ struct Unknown {
 };
 
 // The type on the wire is the index: existing entries stay, new ones are appended.
+// The sender still reads what the other side has of a file. A sign of life; earlier programs ignore it.
+struct Reading {
+  uint32_t file = 0;
+  bool operator==(const Reading&) const = default;
+};
+
 using Message = std::variant<Unknown, Hello, Welcome, Refused, Offer, Accepted, Data, FileEnd, FileStored,
-                             Ack, Commit, Stored, List, Listing, Get, Found, Fetch, Ask, Answer>;
+                             Ack, Commit, Stored, List, Listing, Get, Found, Fetch, Ask, Answer, Reading>;
 const char* name_of(const Message& message);
 
 // Texts beyond their limit are cut; a list is cut at its limit.

@@ -366,6 +366,32 @@ def copies_of_a_liar(context: Context) -> str:
 
 
 @case
+def copies_wait_while_the_job_saves(context: Context) -> str:
+    """A copy in progress sends nothing while the next checkpoint is written, and goes on afterwards."""
+    writer, keeper = two_hosts(context, rate="4MiB", settle="2s")
+    first = save(writer.checkpoints, 100, 32)
+    wait_until(lambda: writer.copies()["sent_bytes"] > MIB, 30, f"the copy is made: {writer.last_words()}")
+    next_one, sent = writer.checkpoints / "step-200", []
+    next_one.mkdir()
+    with open(next_one / "model.tmp", "wb") as out:
+        for n in range(24):
+            out.write(bytes(4 * MIB))
+            out.flush()
+            time.sleep(.2)
+            if n >= 8:
+                sent.append(writer.copies()["sent_bytes"])
+    need(sent[-1] == sent[0] < 32 * MIB, f"{sent[0]} to {sent[-1]} bytes were sent while the job saved")
+    shutil.rmtree(next_one)
+    copied(writer, 60)
+    done = keeper.restore("--of", "node-a", "--to", str(context.folder / "restored"))
+    need(done.returncode == 0, f"the copy is restored: {done.stderr}")
+    need(digests(context.folder / "restored/step-100") == digests(first), "other bytes")
+    held = writer.metric("culprit_copies_held_seconds_total")
+    need(held > 4, f"held for {held} s")
+    return f"0 bytes sent in {len(sent) * .2:.1f} s of a save, {held:.0f} s held in all, then copied"
+
+
+@case
 def copies_are_their_owners(context: Context) -> str:
     """Another user of the host sees and gets no copy of a checkpoint; the owner does, without root."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):

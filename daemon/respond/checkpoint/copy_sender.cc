@@ -10,6 +10,7 @@
 namespace culprit::respond::checkpoint {
 namespace {
 
+constexpr uint64_t kSignBytes = 256 << 20;
 constexpr TimeNs kWaitNs = 20 * kNsPerMs;
 // Unused rate that may be used later: smooths over the timer's steps.
 constexpr double kBurstSeconds = 0.1;
@@ -138,8 +139,13 @@ void CopySender::refill() {
   refilled_ns_ = now;
 }
 
+void CopySender::hold(bool held) {
+  if (std::exchange(held_, held) && !held) pump();
+}
+
 bool CopySender::may_send() const {
-  return data_sent_ - data_acked_ < copies::kWindowBytes && stream_->unsent() < copies::kSocketBytes;
+  return !held_ && data_sent_ - data_acked_ < copies::kWindowBytes &&
+         stream_->unsent() < copies::kSocketBytes;
 }
 
 // Reads one chunk; the loop then turns, so that acknowledgements are seen.
@@ -202,6 +208,8 @@ Status CopySender::send_part() {
     data_sent_ += data.bytes.size();
     progress_.sent += data.bytes.size();
     write(data);
+  } else if (offset_ / kSignBytes != end / kSignBytes) {
+    write(copies::Reading{static_cast<uint32_t>(file_)});
   }
   offset_ = end;
   return {};

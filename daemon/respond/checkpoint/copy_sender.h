@@ -44,6 +44,8 @@ class CopySender {
 
   const copies::Manifest& manifest() const { return manifest_; }
   const CopySent& progress() const { return progress_; }
+  // Held: nothing more is read or sent. The other side waits for 15 minutes.
+  void hold(bool held);
 
  private:
   enum class State : uint8_t { kConnecting, kHandshake, kHello, kOffered, kSending, kCommitted, kEnded };
@@ -82,6 +84,7 @@ class CopySender {
   Sha256 hash_;
   std::string buffer_;
   uint64_t data_sent_ = 0, data_acked_ = 0;
+  bool held_ = false;
   bool posted_ = false;  // a pump() comes
   double tokens_ = 0;
   TimeNs refilled_ns_ = 0, began_ns_ = 0, received_ns_ = 0;

@@ -118,11 +118,43 @@ void CopySession::handle_messages() {
   const auto self = shared_from_this();
   while (state_ != State::kEnded && state_ != State::kLeaving && state_ != State::kRelay) {
     if (stream_->unsent() > copies::kSocketBytes) return stream_->pause();
-    auto message = splitter_.next();
-    if (!message) return refuse(message.error().text);
-    if (!*message) return;
-    handle(**message);
+    if (!waiting_) {
+      auto message = splitter_.next();
+      if (!message) return refuse(message.error().text);
+      if (!*message) return;
+      waiting_ = std::move(**message);
+    }
+    if (catches_up(*waiting_)) return;
+    const auto message = std::exchange(waiting_, std::nullopt);
+    handle(*message);
   }
+}
+
+// True: a turn of the loop later there is more to hash, or the copy failed.
+bool CopySession::catches_up(const copies::Message& message) {
+  if (state_ != State::kStoring) return false;
+  const auto* data = std::get_if<copies::Data>(&message);
+  const auto* end = std::get_if<copies::FileEnd>(&message);
+  const auto* reading = std::get_if<copies::Reading>(&message);
+  if (data == nullptr && end == nullptr && reading == nullptr) return false;
+  const auto ready = incoming_->catch_up(data != nullptr  ? data->file
+                                         : end != nullptr ? end->file
+                                                          : reading->file);
+  if (!ready) return store_failed(ready.error()), true;
+  if (*ready) return false;
+  received_ns_ = owner_.mono();
+  write(copies::Ack{received_bytes_});  // a sign of life
+  if (std::exchange(catching_up_, true)) return true;
+  stream_->pause();
+  owner_.env_.post([weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->catching_up_ = false;
+    if (self->state_ == State::kEnded) return;
+    self->stream_->resume();
+    self->handle_messages();
+  });
+  return true;
 }
 
 void CopySession::handle(const copies::Message& message) {
@@ -132,6 +164,7 @@ void CopySession::handle(const copies::Message& message) {
   }
   if (std::holds_alternative<copies::Unknown>(message)) return;
   if (state_ == State::kStoring) {
+    if (std::holds_alternative<copies::Reading>(message)) return;
     if (const auto* data = std::get_if<copies::Data>(&message)) return this->data(*data);
     if (const auto* end = std::get_if<copies::FileEnd>(&message)) return file_end(*end);
     if (std::holds_alternative<copies::Commit>(message)) return commit();

@@ -31,6 +31,7 @@ class CopySession : public std::enable_shared_from_this<CopySession> {
   void started();
   void on_bytes(std::string_view bytes);
   void handle_messages();
+  bool catches_up(const copies::Message& message);
   void handle(const copies::Message& message);
   void hello(const copies::Hello& hello);
   Status identify(const copies::Hello& hello);
@@ -65,6 +66,8 @@ class CopySession : public std::enable_shared_from_this<CopySession> {
   copies::Splitter splitter_;
 
   std::unique_ptr<IncomingCopy> incoming_;
+  bool catching_up_ = false;
+  std::optional<copies::Message> waiting_;  // until what was stored before is hashed
   uint64_t received_bytes_ = 0;
 
   std::optional<copies::Manifest> manifest_;  // being restored

@@ -24,7 +24,8 @@ constexpr size_t kPartialsPerHost = 4;
 constexpr size_t kReadBytes = 1 << 20;
 // Written data is synced at this size, so that a host's memory does not fill with unwritten pages.
 constexpr uint64_t kSyncBytes = 32 << 20;
-constexpr uint64_t kSpaceBytes = 16 << 20;  // between two looks at the free space
+constexpr uint64_t kCatchUpBytes = 64 << 20;  // hashed at once: others are served in between
+constexpr uint64_t kSpaceBytes = 16 << 20;    // between two looks at the free space
 
 bool is_id(std::string_view text) {
   return text.size() == kIdBytes &&
@@ -114,21 +115,21 @@ std::vector<uint64_t> IncomingCopy::have() const {
 Status IncomingCopy::open(size_t file) {
   if (handle_ && open_file_ == file) return {};
   handle_.reset();
-  Part& part = parts_[file];
   auto handle = store_.files_.open(path(file), io::OpenFor::kAppend);
-  if (!handle && handle.error().code == ErrorCode::kNotFound && part.size == 0)
+  if (!handle && handle.error().code == ErrorCode::kNotFound && parts_[file].size == 0)
     handle = store_.files_.open(path(file), io::OpenFor::kCreate);
   if (!handle) return tl::unexpected(handle.error());
   handle_ = std::move(*handle);
   open_file_ = file;
-  return catch_up(part);
+  return {};
 }
 
-// Hashes bytes of an earlier process.
-Status IncomingCopy::catch_up(Part& part) {
+Result<bool> IncomingCopy::catch_up(size_t file) {
+  if (file >= parts_.size() || parts_[file].hashed == parts_[file].size) return true;
+  if (Status opened = open(file); !opened) return tl::unexpected(opened.error());
+  Part& part = parts_[file];
   std::string buffer(kReadBytes, '\0');
-  while (part.hashed < part.size) {
-    if (store_.stops()) return fail(ErrorCode::kBusy, "this host's agent stops");
+  for (const uint64_t until = part.hashed + kCatchUpBytes; part.hashed < part.size && part.hashed < until;) {
     const size_t want = static_cast<size_t>(std::min<uint64_t>(buffer.size(), part.size - part.hashed));
     const auto n = handle_->read_at(buffer.data(), want, part.hashed);
     if (!n) return tl::unexpected(n.error());
@@ -136,13 +137,13 @@ Status IncomingCopy::catch_up(Part& part) {
     part.hash.add({buffer.data(), *n});
     part.hashed += *n;
   }
-  return {};
+  return part.hashed == part.size;
 }
 
 Status IncomingCopy::append(const copies::Data& data) {
   if (data.file >= parts_.size()) return fail(ErrorCode::kInvalid, "there is no such file in the offer");
   Part& part = parts_[data.file];
-  if (part.done || data.offset != part.size ||
+  if (part.done || data.offset != part.size || part.hashed != part.size ||
       data.bytes.size() > manifest_.files[data.file].size - part.size)
     return fail(ErrorCode::kInvalid, "the bytes do not follow those before");
   if (Status opened = open(data.file); !opened) return opened;
@@ -172,7 +173,8 @@ Status IncomingCopy::append(const copies::Data& data) {
 
 Result<bool> IncomingCopy::end_file(const copies::FileEnd& end) {
   if (end.file >= parts_.size() || parts_[end.file].done ||
-      parts_[end.file].size != manifest_.files[end.file].size)
+      parts_[end.file].size != manifest_.files[end.file].size ||
+      parts_[end.file].hashed != parts_[end.file].size)
     return fail(ErrorCode::kInvalid, "a file ends where bytes are missing");
   if (Status opened = open(end.file); !opened) return tl::unexpected(opened.error());
   Part& part = parts_[end.file];
@@ -267,13 +269,12 @@ Status CopyStore::load_host(const std::string& host) {
 
 void CopyStore::load_copy(const Key& key) {
   const auto text = read_file(path(key, "copy"));
-  if (!text) return;
-  const auto record = read_record(*text);
-  if (!record) return;
+  const auto record = text ? read_record(*text) : Result<Record>(tl::unexpected(text.error()));
+  if (!record) return void(++counters_.damaged);
   for (size_t i = 0; i < record->manifest.files.size(); ++i) {
     auto file = files_.open(path(key, std::to_string(i)), io::OpenFor::kRead);
     const auto status = file ? (*file)->status() : Result<io::FileStatus>(tl::unexpected(file.error()));
-    if (!status || status->size != record->manifest.files[i].size) return;
+    if (!status || status->size != record->manifest.files[i].size) return void(++counters_.damaged);
   }
   const copies::Manifest& m = record->manifest;
   Copy copy;

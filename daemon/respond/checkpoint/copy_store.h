@@ -12,7 +12,6 @@
 // Blocking; one thread. The folder belongs to one process at a time and has mode 0700.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -34,14 +33,13 @@ struct CopyStoreOptions {
   uint64_t min_free = 0;  // bytes of the disk that stay free
   size_t keep = 1;        // newest complete copies of a series
   TimeNs max_age_ns = 0;  // an older copy may make room for others; 0: none may
-  // Set when the process ends: long work stops with an error. May be null. Borrowed.
-  const std::atomic<bool>* stop = nullptr;
 };
 
 struct CopyStoreCounters {
   uint64_t stored = 0, stored_bytes = 0;  // copies completed; bytes received
   uint64_t refused_full = 0;
   uint64_t removed = 0;
+  uint64_t damaged = 0;                         // copies that were found unreadable
   uint64_t mismatches = 0;                      // files whose bytes were not what the sender meant
   uint64_t copies = 0, bytes = 0, partial = 0;  // present: complete copies and their bytes; incomplete ones
 };
@@ -57,6 +55,9 @@ class IncomingCopy {
 
   const copies::Manifest& manifest() const { return manifest_; }
   std::vector<uint64_t> have() const;
+  // Hashes what an earlier process stored of a file, one piece at a call. False: there is more. To be called
+  // until true before append() and end_file(). An index beyond the offer is true: they say what is wrong.
+  Result<bool> catch_up(size_t file);
   // Bytes follow in order: `offset` must be the stored size. kLimit: the disk is full, or is to stay free.
   Status append(const copies::Data& data);
   // Compares all stored bytes, and syncs. False: they do not match and were discarded.
@@ -77,7 +78,6 @@ class IncomingCopy {
   IncomingCopy(CopyStore& store, std::string host, std::string id, copies::Manifest manifest);
   std::string path(size_t file) const;
   Status open(size_t file);
-  Status catch_up(Part& part);
   Status discard(size_t file);
 
   CopyStore& store_;
@@ -137,7 +137,6 @@ class CopyStore {
   void remove_files(const Key& key);
   void trim_series(const std::string& host, const std::string& series);
   uint64_t reserved_bytes(const Key& key) const;
-  bool stops() const { return options_.stop != nullptr && *options_.stop; }
 
   io::Files& files_;
   const CopyStoreOptions options_;

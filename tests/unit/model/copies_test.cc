@@ -44,7 +44,8 @@ BOOST_AUTO_TEST_CASE(every_message_is_read_as_it_was_written) {
                          Found{checkpoint_of_two_files()},
                          Fetch{2},
                          Ask{},
-                         Answer{{"b:1"}, {{"/ckpt", "a", "b:1", "copied", 9}}}};
+                         Answer{{"b:1"}, {{"/ckpt", "a", "b:1", "copied", 9}}},
+                         Reading{3}};
   for (const Message& message : all) BOOST_TEST_CONTEXT(name_of(message)) {
       const auto again = read_back(message);
       BOOST_REQUIRE(again);

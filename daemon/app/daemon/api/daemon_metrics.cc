@@ -62,6 +62,8 @@ void about_copies(serve::MetricsText& m, const CopyCounters& c) {
       .value(number(c.sent_bytes));
   m.counter("culprit_copies_read_bytes_total", "Bytes of checkpoints read to copy them.")
       .value(number(c.read_bytes));
+  m.counter("culprit_copies_held_seconds_total", "Time that copies waited while the job saved.")
+      .value(seconds(c.held_ns));
   m.gauge("culprit_copies_pending", "Newest whole checkpoints of this host that have no copy yet.")
       .value(number(c.pending));
   if (c.last_copy_ns != kNoTime)
@@ -72,6 +74,8 @@ void about_copies(serve::MetricsText& m, const CopyCounters& c) {
   m.gauge("culprit_copies_stored_bytes", "Their bytes.").value(number(c.store.bytes));
   m.gauge("culprit_copies_incomplete", "Copies that are being received, or were interrupted.")
       .value(number(c.store.partial));
+  m.counter("culprit_copies_damaged_total", "Copies of other hosts that were found unreadable.")
+      .value(number(c.store.damaged));
   m.counter("culprit_copies_received_bytes_total", "Bytes of other hosts' checkpoints that were stored.")
       .value(number(c.store.stored_bytes));
   m.counter("culprit_copies_refused_total", "Requests of other hosts and users that were refused.")

@@ -44,7 +44,6 @@ Status CopyIn::open() {
     options.min_free = copies.min_free;
     options.keep = static_cast<size_t>(copies.keep);
     options.max_age_ns = copies.max_age_ns;
-    options.stop = parts_.stop.get();
     auto opened = respond::checkpoint::CopyStore::open(io::real_files(), std::move(options));
     if (!opened) return tl::unexpected(opened.error());
     store_ = std::move(*opened);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "base/text.h"
@@ -18,6 +19,8 @@ constexpr TimeNs kFirstDelay = 5 * kNsPerSecond, kLongestDelay = 300 * kNsPerSec
 constexpr size_t kSeen = 256;  // series of all folders
 // Renewed certificates are loaded within this time.
 constexpr TimeNs kBeat = kNsPerSecond;
+// A job that saves all the time gets copies too. Less than the other side waits.
+constexpr TimeNs kLongestHold = 600 * kNsPerSecond;
 
 std::string full_path(const copies::Manifest& manifest) {
   return manifest.path.empty() ? manifest.root : manifest.root + "/" + manifest.path;
@@ -26,7 +29,10 @@ std::string full_path(const copies::Manifest& manifest) {
 }  // namespace
 
 CopyOut::CopyOut(io::Env& env, CopyParts parts)
-    : env_(env), parts_(std::move(parts)), timer_(env.timer([this] { look(); })) {
+    : env_(env),
+      parts_(std::move(parts)),
+      timer_(env.timer([this] { look(); })),
+      saves_(env, parts_.copies.settle_ns, [this] { hold(); }) {
   timer_->start(kBeat, parts_.copies.every_ns);
 }
 
@@ -52,7 +58,7 @@ void CopyOut::look() {
   }
   if (sender_) {
     account(sender_->progress());
-    return publish();
+    return hold();
   }
   for (auto& [_, seen] : seen_) seen.present = false;
   present_.clear();
@@ -77,6 +83,7 @@ void CopyOut::look() {
         seen_, [&](const auto& seen) { return copies::series_of(seen.second.manifest) == turn.first; });
   });
   std::erase_if(attempts_, is_old);
+  watch_saves();
   send_next();
   publish();
 }
@@ -122,6 +129,31 @@ void CopyOut::see(const Copyable& copyable) {
   seen.present = true;
 }
 
+// A new checkpoint appears in the folder of its series, or takes the place of one.
+void CopyOut::watch_saves() {
+  std::set<std::string> folders(parts_.copies.folders.begin(), parts_.copies.folders.end());
+  for (const auto& [path, seen] : seen_) {
+    folders.insert(std::filesystem::path(path).parent_path());
+    for (const copies::File& file : seen.manifest.files)
+      folders.insert(std::filesystem::path(seen.manifest.root + "/" + file.path).parent_path());
+  }
+  const Status watched = saves_.watch(folders);
+  trouble("saves", watched ? "" : "copies do not wait while the job saves: " + watched.error().text);
+}
+
+// The job's save comes first.
+void CopyOut::hold() {
+  const TimeNs now = mono();
+  if (held_since_ns_ != 0) {
+    const TimeNs held = now - std::exchange(held_since_ns_, 0);
+    held_ns_ += held;
+    parts_.state->change([&](CopyCounters& counters) { counters.held_ns += held; });
+  }
+  if (sender_ && saves_.saving() && held_ns_ < kLongestHold) held_since_ns_ = now;
+  if (sender_) sender_->hold(held_since_ns_ != 0);
+  publish();
+}
+
 // The series whose turn was the longest ago comes first: no job, and no user, holds up the others.
 void CopyOut::send_next() {
   std::vector<std::pair<TimeNs, const Seen*>> order;
@@ -156,10 +188,12 @@ void CopyOut::send(const copies::Manifest& manifest, const std::string& to) {
   sender_ = std::make_unique<CopySender>(
       env_, std::move(options), manifest, [this, name = full_path(manifest)](Result<CopySent> result) {
         account(sender_->progress());
+        held_since_ns_ = held_ns_ = 0;
         sent(now_, name, std::move(result));
         // Its callback is on the stack.
         env_.post([this, ended = std::shared_ptr<CopySender>(std::move(sender_))] { look(); });
       });
+  hold();
 }
 
 // The program has its own limits; the thread waits for it, as for a read.
@@ -226,7 +260,7 @@ void CopyOut::publish() {
         one.state = "copied";
         one.at_ns = done->second;
       } else if (sender_ && now_ == target) {
-        one.state = "copying";
+        one.state = held_since_ns_ != 0 ? "held" : "copying";
       } else if (const auto failed = attempts_.find(target); failed != attempts_.end()) {
         one.state = failed->second.error;
       }

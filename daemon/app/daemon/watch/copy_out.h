@@ -1,9 +1,11 @@
 // Copies this host's checkpoints to other hosts: looks at the folders, takes the newest whole checkpoint of
-// each series once nothing in it changed for a while, and sends it to each address. One transfer at a time.
+// each series once nothing in it changed for a while, and sends it to each address. One transfer at a time;
+// it waits while the job writes its next checkpoint, for ten minutes in all.
 //
 // Thread: that of its Env, which also reads the files. Owned by CopyService.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,6 +16,7 @@
 #include "app/checkpoint/copyable.h"
 #include "app/config/config.h"
 #include "app/daemon/watch/copy_state.h"
+#include "app/daemon/watch/save_watch.h"
 #include "io/env.h"
 #include "io/tls.h"
 #include "respond/checkpoint/copy_sender.h"
@@ -53,6 +56,8 @@ class CopyOut {
   void look();
   void look_at(const std::string& folder);
   void see(const Copyable& copyable);
+  void watch_saves();
+  void hold();
   void send_next();
   void send(const copies::Manifest& manifest, const std::string& to);
   void run_command(const copies::Manifest& manifest);
@@ -78,6 +83,8 @@ class CopyOut {
   Target now_;
   std::unique_ptr<respond::checkpoint::CopySender> sender_;
   respond::checkpoint::CopySent accounted_;
+  TimeNs held_since_ns_ = 0, held_ns_ = 0;  // the transfer; monotonic, 0: not held
+  SaveWatch saves_;
 };
 
 }  // namespace culprit::app

@@ -18,6 +18,7 @@ namespace culprit::app {
 struct CopyCounters {
   // Of this host's checkpoints: copies completed, attempts that failed, bytes sent and read.
   uint64_t copied = 0, failed = 0, sent_bytes = 0, read_bytes = 0;
+  TimeNs held_ns = 0;             // copies waited while the job saved
   uint64_t pending = 0;           // newest checkpoints without a copy
   TimeNs last_copy_ns = kNoTime;  // wall clock
   respond::checkpoint::CopyStoreCounters store;

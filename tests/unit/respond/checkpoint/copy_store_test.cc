@@ -53,6 +53,8 @@ Status store_all(CopyStore& store, const copies::Manifest& m, const std::vector<
   if (!*copy) return {};
   const auto have = (*copy)->have();
   for (uint32_t i = 0; i < contents.size(); ++i) {
+    if (const auto ready = (*copy)->catch_up(i); !ready || !*ready)
+      return fail(ErrorCode::kInvalid, "what is there takes several pieces");
     for (uint64_t at = have[i]; at < contents[i].size(); at += 3)
       if (Status done = (*copy)->append({i, at, contents[i].substr(at, 3)}); !done) return done;
     const auto equal = (*copy)->end_file({i, sha256(contents[i])});
@@ -110,6 +112,44 @@ BOOST_FIXTURE_TEST_CASE(wrong_bytes_are_discarded, StoreFixture) {
   BOOST_TEST(!(*copy)->append({7, 0, "x"}));  // no such file
   BOOST_TEST(!(*copy)->append({1, 0, "x"}));  // longer than offered
   BOOST_TEST(!(*copy)->end_file({0, sha256("")}).has_value());
+}
+
+BOOST_FIXTURE_TEST_CASE(what_an_earlier_process_stored_is_hashed_piece_by_piece, StoreFixture) {
+  options.max_bytes = 1 << 30;
+  const std::vector<std::string> contents{std::string(200 << 20, 'w') + "!"};
+  const copies::Manifest m = offered(1, contents);
+  {
+    auto store = open();
+    auto copy = store->receive("node-1", m, kNow);
+    for (uint64_t at = 0; at + 1 < contents[0].size(); at += 50 << 20)
+      BOOST_REQUIRE((*copy)->append({0, at, contents[0].substr(at, 50 << 20)}));
+  }
+  auto store = open();
+  auto copy = store->receive("node-1", m, kNow);
+  BOOST_REQUIRE((*copy)->have()[0] == 200u << 20);
+  BOOST_TEST(!(*copy)->append({0, 200u << 20, "!"}));  // not hashed yet
+  int pieces = 1;
+  for (; !*(*copy)->catch_up(0); ++pieces) BOOST_REQUIRE(pieces < 100);
+  BOOST_TEST(pieces == 4);
+  BOOST_TEST(*(*copy)->catch_up(7));  // no such file: append says so
+  BOOST_REQUIRE((*copy)->append({0, 200u << 20, "!"}));
+  BOOST_TEST(*(*copy)->end_file({0, sha256(contents[0])}));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_damaged_copy_is_counted_and_not_served, StoreFixture) {
+  const struct {
+    const char* what;
+    const char* ending;
+  } cases[] = {{"its manifest", ".copy"}, {"a file", ".0"}};
+  for (const auto& c : cases) {
+    fs::remove_all(folder);
+    BOOST_REQUIRE(store_all(*open(), offered(1, kOld), kOld));
+    for (const auto& entry : fs::recursive_directory_iterator(folder))
+      if (entry.path().extension() == c.ending) fs::resize_file(entry.path(), 5);
+    const auto store = open();
+    BOOST_TEST(store->counters().damaged == 1u, c.what);
+    BOOST_TEST(store->copies().empty(), c.what);
+  }
 }
 
 BOOST_FIXTURE_TEST_CASE(an_older_copy_leaves_only_after_a_newer_one_is_complete, StoreFixture) {
