@@ -188,6 +188,14 @@ void HostSteps::take(const HostChecked& in) {
       note(NoteKind::kRecord, nullptr, fmt::format("{} passed its check: it is left out no more", in.host));
       include_host(in.host);
     }
+    // Memory and disk are no evidence against wrong bits.
+    const ActionRecord* isolation = ours ? actions.find(machine->op) : nullptr;
+    if (ours && (isolation == nullptr ? machine->last_root : isolation->root) == kAlignRoot)
+      return note(
+          NoteKind::kRefused, nullptr,
+          fmt::format("{}: its check passed, which says nothing of the bits that it computes: a person "
+                      "must return it (`culprit recover undo`)",
+                      in.host));
     if (ours) return offer_return(in.host, "its check passed");
   }
   doubtful.erase(in.host);

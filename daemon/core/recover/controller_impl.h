@@ -16,6 +16,8 @@ namespace culprit::recover {
 
 // AttemptRecord::cause of an attempt whose hosts the scheduler took.
 constexpr std::string_view kPreempted = "preempted";
+// The cause of a host that an equal step found.
+constexpr std::string_view kAlignRoot = "align: a device computes other bits than its peers";
 
 // Advice that the job got from us.
 struct GivenAdvice {

@@ -171,7 +171,7 @@ void JobSteps::assess_checks(ControlledJob& j) {
   c.fault = align ? FaultClass::kSilentCorruption : FaultClass::kDevice;
   c.hosts = c.confirmed = failed;
   if (align) {
-    c.root = "align: a device computes other bits than its peers";
+    c.root = kAlignRoot;
     c.code = "ALIGN";
     c.title = "Device computes other bits than its peers";
     c.devices.clear();

@@ -125,4 +125,18 @@ BOOST_AUTO_TEST_CASE(an_alignment_returns_no_host_and_one_that_nothing_waits_for
   BOOST_TEST(after(k, "ppp") == Lines{"run-again 4711"}, boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(a_plain_check_does_not_return_a_host_with_other_bits) {
+  Cluster k(aligning());
+  k.start(kAlignedJob, {"n1", "n2", "n3", "n4"});
+  k.verdict(kAlignedJob, wrong_loss(k.now), false);
+  BOOST_TEST(after(k, "ppfp") == Lines{"isolate n3"}, boost::test_tools::per_element());
+  k.all_done();
+  BOOST_REQUIRE(!k.c.machines().find("n3")->op.empty());
+  BOOST_TEST(k.give(HostChecked{"n3", CheckAnswer::kPassed, "memory"}).empty());
+  BOOST_TEST(!k.c.machines().find("n3")->op.empty());
+  BOOST_TEST(std::ranges::any_of(k.history, [](const std::string& line) {
+    return line.find("n3: its check passed, which says nothing of the bits") != std::string::npos;
+  }));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
