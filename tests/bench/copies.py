@@ -4,7 +4,7 @@
 tests/bench/copies.py [--size 2GB] [--rounds 9] [--folder DIR] [--store DIR] [BIN_DIR]: two agents on this
 machine, one sends copies to the other. Saves of eight shards, each synced, in turn: into a folder that no
 agent watches, into the watched one ("alone"), and into the watched one while the checkpoint before it is
-still being copied ("behind"). A row each: median seconds, and the ratio to the unwatched save of the same
+being copied ("behind"). A row each: median seconds, and the ratio to the unwatched save of the same
 round (median, and its 95 % interval by bootstrap). The last copy is restored and compared. Both agents share
 this machine's cores, and its disk too unless --store is in memory, as another host's would be another disk.
 Exit status 0 unless something could not be run or a byte differs."""
@@ -36,6 +36,7 @@ def parse() -> argparse.Namespace:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=size_of, default=size_of("2GB"))
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rest", type=float, default=5, help="seconds between two pairs of saves")
     parser.add_argument("--folder", type=Path, default=Path("/tmp/bench-copies"))
     parser.add_argument("--store", type=Path, help="where the copies lie; DIR/store by default")
     parser.add_argument("bin_dir", nargs="?", type=Path, default=ROOT / "build/release/bin")
@@ -73,10 +74,11 @@ def main() -> None:
     shutil.rmtree(given.folder, ignore_errors=True)
     given.folder.mkdir(parents=True)
     context = Context(given.bin_dir.resolve(), given.folder, False)
-    block, step = os.urandom(MIB), 0
+    block, step, kept = os.urandom(MIB), 0, 0
     took: Dict[str, List[float]] = {"unwatched": [], "alone": [], "behind": []}
     try:
         writer, keeper = two_hosts(context, given.store)
+        other = given.folder / "other"
 
         def copied() -> bool:
             return f"step-{step}" in writer.restore("--list").stdout
@@ -86,30 +88,30 @@ def main() -> None:
             random.Random(n).shuffle(order)
             seconds = {}
             for kind in order:
-                if kind == "behind":
-                    step += 1
-                    save(writer.checkpoints, step, given.size, block)
-                    time.sleep(2)
-                if kind == "unwatched":
-                    seconds[kind] = save(given.folder / "other", 1, given.size, block)
-                    shutil.rmtree(given.folder / "other")
-                    continue
-                step += 1
-                seconds[kind] = save(writer.checkpoints, step, given.size, block)
-                wait_until(copied, 600, f"step {step} is copied: {writer.copies()}")
-                for old in writer.checkpoints.glob("step-*"):
-                    if old.name != f"step-{step}":
+                # Each timed save follows another by two seconds, as a disk may slow down after the first.
+                step += 2
+                first = writer.checkpoints if kind == "behind" else other
+                save(first, step - 1, given.size, block)
+                time.sleep(2)
+                seconds[kind] = save(other if kind == "unwatched" else writer.checkpoints, step, given.size,
+                                     block)
+                if kind != "unwatched":
+                    kept = step
+                    wait_until(copied, 600, f"step {step} is copied: {writer.copies()}")
+                for old in [*writer.checkpoints.glob("step-*"), *other.glob("step-*")]:
+                    if old != writer.checkpoints / f"step-{kept}":
                         shutil.rmtree(old)
                 os.sync()
+                time.sleep(given.rest)
             for kind, value in seconds.items():
                 took[kind].append(value)
             print(f"round {n + 1}: " + ", ".join(f"{kind} {value:.2f} s" for kind, value in seconds.items()),
                   flush=True)
         to = given.folder / "restored"
         begin = time.monotonic()
-        done = writer.restore("--step", str(step), "--to", str(to))
+        done = writer.restore("--step", str(kept), "--to", str(to))
         seconds_restored = time.monotonic() - begin
-        if done.returncode or digests(to / f"step-{step}") != digests(writer.checkpoints / f"step-{step}"):
+        if done.returncode or digests(to / f"step-{kept}") != digests(writer.checkpoints / f"step-{kept}"):
             sys.exit(f"the restored checkpoint differs: {done.stderr}")
     finally:
         context.close()
