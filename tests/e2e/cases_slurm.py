@@ -11,6 +11,7 @@ from typing import Dict, List
 
 from case import Context, case
 from cases_alerts import hook, receiver_of
+from cases_live import diagnosed
 from daemon import Broken, need, wait_until
 from slurm import Slurm
 
@@ -322,3 +323,37 @@ def slurm_preempted_job_goes_on_in_a_successor_and_a_cancelled_one_does_not(cont
     need(len(rows) == 2 and "successor" not in rows[1] and not rows[1]["again"], f"{rows}")
     need(not jobs.run("squeue", "-h"), jobs.run("squeue"))
     return f"job {first} preempted: {second} went on from step {jobs.begun()[-1][4]}; scancel ended it"
+
+
+@case
+def slurm_prolog_keeps_a_job_off_a_suspected_node(context: Context) -> str:
+    """n1's daemon holds something against it, n2 has no daemon: the job runs on n2, and n1 is drained."""
+    daemon = context.daemon().start()
+    diagnosed(daemon)
+    recipe, known = context.folder / "prolog.sh", f"unix:{daemon.socket}"
+    server = f"$([ \"$SLURMD_NODENAME\" = n1 ] && echo {known} || echo unix:/none)"
+    recipe.write_text((RECIPES / "slurm-prolog.sh").read_text()
+                      .replace("culprit node-check",
+                               f"{context.bin_dir}/culprit node-check --server {server}"))
+    recipe.chmod(0o755)
+    jobs = Jobs(context, Slurm(context, 2, f"Prolog={recipe}\n"
+                                           "SchedulerParameters=nohold_on_prolog_fail\n"))
+    script = jobs.folder / "short.sh"
+    script.write_text("#!/bin/bash\necho $SLURMD_NODENAME >> ran.txt\n")
+    job = jobs.run("sbatch", "--parsable", "-N1", str(script)).strip()
+    began = time.monotonic()
+    wait_until(lambda: "DRAIN" in jobs.run("scontrol", "-o", "show", "node", "n1"), 60,
+               f"n1 is drained: {jobs.slurm.words()}")
+    wait_until(lambda: jobs.field(job, "JobState") == "PENDING", 30, f"it waits: {jobs.slurm.words()}")
+
+    def runs() -> bool:
+        """Slurm itself starts it two minutes later."""
+        with contextlib.suppress(Broken):
+            jobs.run("scontrol", "update", f"jobid={job}", "StartTime=now")
+        return (jobs.folder / "ran.txt").exists()
+    wait_until(runs, 180, f"the job runs: {jobs.slurm.words()}")
+    seconds = time.monotonic() - began
+    need((jobs.folder / "ran.txt").read_text() == "n2\n", "it ran on a suspected node")
+    jobs.wait(job)
+    need("DRAIN" not in jobs.run("scontrol", "-o", "show", "node", "n2"), "n2 without a daemon is drained")
+    return f"n1 is drained by its prolog, the job runs on n2 {seconds:.0f} s later"
