@@ -11,6 +11,11 @@ local function slurm(row)
   }
 end
 
+-- A row of sacct with a state and its exit code, in columns or with --parsable.
+local function in_a_row(state, code)
+  return "[ \\t|]" .. state .. "[ \\t|]+" .. (code or [[\d+:\d+]]) .. [[(?:\||\s*$)]]
+end
+
 -- The step's and the job's line say the same; the word behind DUE TO is the cause.
 local causes = {
   { "time_limit", "Job reached its time limit", "TIME LIMIT",
@@ -50,9 +55,11 @@ slurm {
   id = "cancelled_job", title = "Job was cancelled by its owner or an operator (scancel)", category = "user",
   severity = "error", action = "none", general = true,
   regex = { [[\*\*\* JOB (?P<job>\S+) ON \S+ CANCELLED AT \S+ (?:DUE to SIGNAL \w+ )?\*\*\*]],
-    [[JOB (?P<job>\S+) ON \S+ CANCELLED AT \S+ by uid]] },
+    [[JOB (?P<job>\S+) ON \S+ CANCELLED AT \S+ by uid]], [[\bJobState=CANCELLED\b]],
+    in_a_row([[CANCELLED(?: by \d+|\+)]]) },
   remedy = "Ask who cancelled it (sacct); nothing is broken by itself.",
-  hit = { "slurmstepd: error: *** JOB 1809579 ON r8i3n1 CANCELLED AT 2024-05-23T08:45:57 ***" },
+  hit = { "slurmstepd: error: *** JOB 1809579 ON r8i3n1 CANCELLED AT 2024-05-23T08:45:57 ***",
+    "4711|train|CANCELLED by 1001|0:15|n[1-4]" },
   miss = { "slurmstepd: error: *** JOB 17 ON n5 CANCELLED AT 2024-05-27T21:42:11 DUE TO TIME LIMIT ***",
     "slurmstepd: error: *** STEP 1809579.0 ON r8i3n1 CANCELLED AT 2024-05-23T08:45:57 ***" },
 }
@@ -60,11 +67,37 @@ slurm {
 slurm {
   id = "state", restart = "same", title = "Job reached its time limit", general = true,
   regex = { [[\bJobState=(?:TIMEOUT|DEADLINE)\b]], [[\bState: (?:TIMEOUT|DEADLINE)\b]],
-    [[\s(?:TIMEOUT|DEADLINE)\s+\d+:\d+\s*$]] },
+    in_a_row("(?:TIMEOUT|DEADLINE)") },
   remedy = "Ask for more time, or save and requeue before the limit.",
   hit = { "   JobState=TIMEOUT Reason=TimeLimit Dependency=(null)", "State: TIMEOUT (exit code 0)",
-    "41337        train    gpu   acct   8    TIMEOUT      0:0" },
+    "41337        train    gpu   acct   8    TIMEOUT      0:0",
+    "4711.batch|batch|TIMEOUT|0:15||n1|2026-11-30T01:00:00" },
   miss = { "JobState=RUNNING Reason=None", "TIMEOUT 30" },
+}
+slurm {
+  id = "state_preempted", restart = "same", title = "Job was preempted", general = true,
+  regex = { [[\bJobState=PREEMPTED\b]], [[\bState: PREEMPTED\b]], in_a_row("PREEMPTED") },
+  remedy = "Requeue it; save on the warning signal.",
+  hit = { "   JobState=PREEMPTED Reason=None Dependency=(null)", "4711|train|PREEMPTED|0:15|n[1-4]" },
+  miss = { "PreemptMode=REQUEUE", "JobState=RUNNING Reason=None" },
+}
+-- What ended it is in the job's own log.
+slurm {
+  id = "state_signal", restart = "unknown", title = "Job ended by signal <signal>", role = "cascade",
+  category = "unknown", component = "unknown", severity = "error", action = "none", symptom = "crash",
+  regex = { [[\bReason=RaisedSignal:(?P<signal>\d+)]], in_a_row("FAILED", [[0:(?P<signal>[1-9]\d*)]]) },
+  remedy = "Look at the job's log and at the kernel's of its first host. 9 is often the out-of-memory " ..
+    "killer's.",
+  hit = { "JobState=FAILED Reason=RaisedSignal:9(Killed) Dependency=(null)", "4711|train|FAILED|0:9|n[1-4]" },
+  miss = { "4711|train|FAILED|1:0|n[1-4]", "4711|train|COMPLETED|0:0|n[1-4]" },
+}
+slurm {
+  id = "state_failed", restart = "unknown", title = "Job ended with an error", role = "cascade",
+  category = "unknown", component = "unknown", severity = "error", action = "none", symptom = "crash",
+  regex = { [[\bJobState=FAILED Reason=NonZeroExitCode\b]], in_a_row("FAILED", [[[1-9]\d*:0]]) },
+  remedy = "Look at the job's own log: the scheduler knows the exit code alone.",
+  hit = { "JobState=FAILED Reason=NonZeroExitCode Dependency=(null)", "4711|train|FAILED|1:0|n[1-4]" },
+  miss = { "4711|train|FAILED|0:9|n[1-4]", "4711|train|COMPLETED|0:0|n[1-4]" },
 }
 slurm {
   id = "unavailable", restart = "later",
@@ -102,13 +135,14 @@ slurm {
   title = "Slurm marked a host of the job as failed", category = "hardware",
   component = "unknown", severity = "error",
   action = "check", blames = "host",
-  regex = { [[\b(?:srun: )?error: Node failure on (?P<host>\S+)]], [[\bJobState=NODE_FAIL\b]],
+  regex = { [[\b(?:srun: )?error: Node failure on (?P<host>\S+)]], [[\bJobState=(?:NODE|BOOT)_FAIL\b]],
     [[\bnodes? (?P<host>\S+) not responding, setting DOWN]], [[error: Nodes (?P<host>\S+) not responding]],
     [[Batch job aborted on node failure]], [[Job (?:credential|has been) .*NODE_FAIL]],
     [[Killing JobId=\S+ on failed node (?P<host>\S+)]], [[\bState: NODE_FAIL\b]],
-      [[\s(?:NODE_FAIL|BOOT_FAIL)\s+\d+:\d+\s*$]] },
+    in_a_row("(?:NODE|BOOT)_FAIL") },
   remedy = "Look at that host's console and power state; requeue without it.",
-  hit = { "srun: error: Node failure on gpu-node-17", "slurmctld: error: Nodes gpu-node-17 not responding" },
+  hit = { "srun: error: Node failure on gpu-node-17", "slurmctld: error: Nodes gpu-node-17 not responding",
+    "4711|train|NODE_FAIL|0:0|n[1-4]" },
   miss = { "Node gpu-node-17 now responding" },
 }
 slurm {
