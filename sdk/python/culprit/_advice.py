@@ -1,8 +1,9 @@
 """The daemon's advice to this job: one mapped record of 64 bytes (formats.md section 3, "Advice").
 
-The record belongs to the daemon's user, who alone can write it; this process can only read it. It is written
-under a sequence number that is odd meanwhile, and has a checksum: what is torn, of another version or not
-whole is no advice. Nothing here waits, raises or asks the network.
+The record belongs to the daemon's user, who alone can write it; this process can only read it. Where no
+daemon has made the usual folder, any user can: there only root, system accounts and this user are trusted.
+It is written under a sequence number that is odd meanwhile, and has a checksum: what is torn, of another
+version or not whole is no advice. Nothing here waits, raises or asks the network.
 
 A read compares eight mapped bytes. Each second one of them also looks whether the file is there, or another
 one. Advice from before this process, or past its expiry, is not for this process."""
@@ -13,8 +14,11 @@ import struct
 import time
 from typing import Any, Callable, Dict, NamedTuple, Optional
 
+from ._ring import FOLDER
+
 BYTES = 64
 LOOK_S = 1.0
+SYSTEM_UIDS = 1000  # below them are the accounts of services (login.defs, SYS_UID_MAX)
 # sequence | magic version kind | id argument effective_step made_ns lasts_ms reason | checksum
 RECORD = struct.Struct("<Q4sHHQdqQIIQ")
 BODY = slice(8, 56)
@@ -149,8 +153,11 @@ class AdviceReader:
 
     def _open(self, path: str) -> None:
         """Only a whole file of the daemon's user in the daemon's own folder: no other user could have made
-        it, and none but its owner could cut it short."""
-        daemon = {0, os.stat(self._rings).st_uid}
+        it, and none but its owner could cut it short. Another folder than the usual was chosen by the job."""
+        owner = os.stat(self._rings).st_uid
+        if self._rings == FOLDER and owner >= SYSTEM_UIDS and owner != os.geteuid():
+            return
+        daemon = {0, owner}
         folder = os.stat(os.path.dirname(path), follow_symlinks=False)
         if not stat.S_ISDIR(folder.st_mode) or folder.st_uid not in daemon or folder.st_mode & 0o022:
             return

@@ -161,6 +161,17 @@ class Reader(unittest.TestCase):
         os.chown(os.path.join(self.rings, "advice"), 65534, 65534)
         self.assertIsNone(self.made().read(0))
 
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_the_usual_folder_made_by_another_user_gives_no_advice(self) -> None:
+        path = self.put()
+        for owner, is_usual, is_given in ((12001, True, False), (12001, False, True), (998, True, True),
+                                          (0, True, True)):
+            for one in (self.rings, str(path.parent), str(path)):
+                os.chown(one, owner, owner)
+            usual = self.rings if is_usual else "/another"
+            with self.subTest(owner=owner, is_usual=is_usual), mock.patch("culprit._advice.FOLDER", usual):
+                self.assertEqual(self.made().read(0) is not None, is_given)
+
     def test_a_read_takes_less_than_a_microsecond(self) -> None:
         self.put(number=5, step=1 << 40)
         def cost(step: int) -> float:
