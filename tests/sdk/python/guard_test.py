@@ -280,6 +280,30 @@ class OneRank(unittest.TestCase):
         self.assertEqual(guard.check(30, norm, loss, recompute=self.computed).action, "retaken")
         self.assertNotIn("replay", [name for name, _ in self.events])
 
+    def test_odd_norms_and_losses_raise_nothing_into_the_loop(self) -> None:
+        for norm in (None, "x", torch.ones(2), torch.zeros(0), torch.empty((), device="meta")):
+            with self.subTest(norm=norm):
+                guard = self.guard()
+                self.healthy(guard)
+                self.assertEqual(guard.check(30, norm).action, "take")
+        for loss in (torch.ones(2), torch.zeros(0), {"a": 1.0}, "x", None):
+            with self.subTest(loss=loss):
+                guard = self.guard()
+                self.healthy(guard)
+                verdict = guard.check(30, math.nan, loss, recompute=lambda one=loss: (one, math.nan))
+                self.assertEqual(verdict.action, "skip")
+
+    def test_sparse_gradients_raise_nothing_into_the_backward(self) -> None:
+        self.model = torch.nn.Sequential(torch.nn.Embedding(8, 4, sparse=True), torch.nn.Linear(4, 1))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), .1)
+        guard = self.guard(local=True)
+        for step in range(3):
+            self.optimizer.zero_grad()
+            loss = self.model(torch.arange(8)).square().sum()
+            loss.backward()
+            self.assertEqual(guard.check(step, 1.0, loss).action, "take")
+        self.assertEqual(guard.check(3, math.nan, loss).action, "skip")
+
     def test_an_overflow_of_loss_scaling_is_no_alarm(self) -> None:
         guard = self.guard()
         self.healthy(guard)

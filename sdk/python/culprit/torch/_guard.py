@@ -150,7 +150,10 @@ class Guard:
         if not self._on:
             return Verdict("take", "", loss, norm)
         if self._is_plain:  # of nearly all steps; the same as below, in a microsecond
-            value = float(norm)
+            try:
+                value = float(norm)
+            except Exception:
+                value = math.nan  # _test() says what it is
             if 0.0 < value < math.inf:
                 log = math.log(value)
                 if log <= self._norms.bar:
@@ -282,7 +285,7 @@ class Guard:
         self._snapshot = _random_state(self._device), [one.detach().clone() for one in self._buffers]
 
     def _keep_digest(self, gradient: torch.Tensor) -> None:
-        if self._is_replaying or not replaying():
+        if (self._is_replaying or not replaying()) and not gradient.is_sparse:
             self._digests.append(digest([gradient]))
 
     def _set_buffers(self) -> None:
@@ -430,7 +433,9 @@ class Guard:
         if again is not None:
             more["again"] = again  # type: ignore[assignment]
         culprit.event("guard", step=step, action=action, reason=reason, norm=norm, usual=usual, **more)
-        text = f"Guard: step {step}: {reason}, gradient norm {norm:.3g}, usually {usual:.3g}: {action}"
+        text = f"Guard: step {step}: {reason}, gradient norm {norm:.3g}"
+        # 0: nothing is usual yet
+        text += f", usually {usual:.3g}: {action}" if usual > 0 else f": {action}"
         text += "" if again is None else f", computed again {again:.3g}"
         tracer().tell(text + (f"; rank {', '.join(map(str, odd))} differed" if odd else ""))
 
@@ -440,4 +445,8 @@ class Guard:
 
 
 def _is_finite(loss: Any) -> bool:
-    return loss is None or math.isfinite(float(loss))
+    """Of a loss that is no number or tensor nothing is known against it. Never raises: the others wait."""
+    try:
+        return loss is None or bool(torch.isfinite(torch.as_tensor(loss)).all())
+    except Exception:
+        return True
