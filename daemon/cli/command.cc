@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <sstream>
@@ -221,6 +222,10 @@ Option* Option::between(uint64_t low, uint64_t high) {
 }
 Option* Option::between(double low, double high) {
   option_->check(CLI::Range(low, high));
+  // NaN is neither below nor above.
+  option_->check([](const std::string& text) {
+    return std::isnan(std::strtod(text.c_str(), nullptr)) ? text + " is no number" : std::string();
+  });
   return this;
 }
 Option* Option::as_size() {

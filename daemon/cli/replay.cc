@@ -61,6 +61,10 @@ Result<ReplayView> replay_view(const DualPhaseOptions& o) {
   if (!hosts) return fail(hosts.error().code, "--hosts: " + hosts.error().text);
   auto plan = replay::plan_of(std::move(*hosts), o.size);
   if (!plan) return tl::unexpected(plan.error());
+  const auto lacks = [&](const char* name) { return o.command.find(name) == std::string::npos; };
+  if (!o.command.empty() && lacks("{hosts}") && lacks("{group}"))
+    return fail(ErrorCode::kInvalid,
+                "--command: has neither {hosts} nor {group}: all runs would be the same");
   return ReplayView{std::move(*plan), o.command, o.odds};
 }
 

@@ -20,6 +20,9 @@ def replay_host(folder: Path) -> None:
     need(done.returncode == 1 and b"not reproduced" in done.stdout, text_of(done))
     refused(run("replay", "judge", results, "--hosts", "n[1-9]"), "no group 4")
     refused(run("replay", "plan", "--hosts", "n[1-"), "--hosts")
+    refused(run("replay", "plan", *hosts, "--command", "go {host}"), "--command")
+    for option in ("--shows", "--stray"):
+        refused(run("replay", "judge", results, *hosts, option, "nan"), "nan is no number")
 
 
 @promise("standby plan has ByteRobust's numbers, and names a daemon that is not there")
