@@ -366,6 +366,36 @@ def copies_of_a_liar(context: Context) -> str:
 
 
 @case
+def copies_restored_where_the_store_is_bad(context: Context) -> str:
+    """A host whose own store others may read stores nothing, and still restores its own checkpoints."""
+    pki = Pki(context.folder / "pki")
+    keeper = Host(context, pki, "node-b")
+    keeper.start()
+    bad = context.folder / "bad"
+    bad.mkdir(mode=0o755)
+    writer = Host(context, pki, "node-a", bad)
+    writer.to = [keeper]
+    writer.configure()
+    writer.start()
+    made = save(writer.checkpoints, 100)
+    copied(writer)
+    need("mode 0700" in str(writer.copies()["trouble"]), f"the store's fault is not said: {writer.copies()}")
+    done = writer.restore("--to", str(context.folder / "restored"))
+    need(done.returncode == 0, f"restore: {done.stderr}")
+    need(digests(context.folder / "restored/step-100") == digests(made), "other bytes")
+    bad.chmod(0o700)
+
+    def stores() -> bool:
+        try:
+            return Liar(pki, writer.port, "node-x").read()[0] == 2
+        except OSError:
+            return False
+    wait_until(stores, 20, "once the store is private, others may store there")
+    need(writer.restore("--list").returncode == 0, "users are not served any more")
+    return "restored from the partner; the store opened once it was private"
+
+
+@case
 def copies_wait_while_the_job_saves(context: Context) -> str:
     """A copy in progress sends nothing while the next checkpoint is written, and goes on afterwards."""
     writer, keeper = two_hosts(context, rate="4MiB", settle="2s")

@@ -35,20 +35,26 @@ Status CopyIn::load_tls() {
   return {};
 }
 
+Status CopyIn::open_store() {
+  const Config::Copies& copies = parts_.copies;
+  if (store_ || copies.store.empty()) return {};
+  respond::checkpoint::CopyStoreOptions options;
+  options.folder = copies.store;
+  options.max_bytes = copies.max_size;
+  options.min_free = copies.min_free;
+  options.keep = static_cast<size_t>(copies.keep);
+  options.max_age_ns = copies.max_age_ns;
+  auto opened = respond::checkpoint::CopyStore::open(io::real_files(), std::move(options));
+  if (!opened) return tl::unexpected(opened.error());
+  store_ = std::move(*opened);
+  server_.reset();  // it had none
+  return {};
+}
+
 Status CopyIn::open() {
   const Config::Copies& copies = parts_.copies;
-  if (!store_ && !copies.store.empty()) {
-    respond::checkpoint::CopyStoreOptions options;
-    options.folder = copies.store;
-    options.max_bytes = copies.max_size;
-    options.min_free = copies.min_free;
-    options.keep = static_cast<size_t>(copies.keep);
-    options.max_age_ns = copies.max_age_ns;
-    auto opened = respond::checkpoint::CopyStore::open(io::real_files(), std::move(options));
-    if (!opened) return tl::unexpected(opened.error());
-    store_ = std::move(*opened);
-  }
-  if (server_) return {};
+  const Status stored = open_store();
+  if (server_) return stored;
   respond::checkpoint::CopyServerOptions options;
   options.host = parts_.host;
   if (store_) options.listen = copies.listen;
@@ -63,7 +69,7 @@ Status CopyIn::open() {
   auto started = respond::checkpoint::CopyServer::start(env_, std::move(options), store_.get());
   if (!started) return tl::unexpected(started.error());
   server_ = std::move(*started);
-  return {};
+  return stored;
 }
 
 void CopyIn::beat() {

@@ -1,5 +1,7 @@
 // Stores other hosts' copies on this host and serves them: opens the store and the server, and tries again
-// while either fails. Thread: that of its Env. Owned by CopyService.
+// while either fails. Without its store it still serves this host's users.
+//
+// Thread: that of its Env. Owned by CopyService.
 #pragma once
 
 #include <memory>
@@ -18,6 +20,7 @@ class CopyIn {
  private:
   void beat();
   Status open();
+  Status open_store();
   Status load_tls();
   void report(const std::string& sentence);
 
