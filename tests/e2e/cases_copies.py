@@ -366,6 +366,37 @@ def copies_of_a_liar(context: Context) -> str:
 
 
 @case
+def copies_of_a_host_that_came_back(context: Context) -> str:
+    """Its old connection is still open, as after a loss of power: the newer one goes on with the copy."""
+    pki = Pki(context.folder / "pki")
+    keeper = Host(context, pki, "node-b")
+    keeper.start()
+    files = [("step-1/a", 8)]
+    old, new, other = (Liar(pki, keeper.port, name) for name in ("node-x", "node-x", "node-y"))
+    for liar in (old, new, other):
+        need(liar.read()[0] == 2, "no welcome")
+    old.send(offer(files))
+    need(old.read()[0] == 5, "no acceptance")
+    old.send(message(6, struct.pack("<IQI", 0, 0, 4) + b"abcd"))
+    need(old.read()[0] == 9, "no ack")
+    other.send(offer(files))
+    need(other.read() == (5, b"\0" + struct.pack("<HQ", 1, 0)), "another host takes part in the copy")
+    new.send(offer(files))
+    kind, body = new.read()
+    need((kind, body) == (5, b"\0" + struct.pack("<HQ", 1, 4)), f"it does not go on: {kind} {body!r}")
+    kind, body = old.read()
+    need(kind == 3 and b"newer connection" in body, f"the older connection: {kind} {body!r}")
+    new.send(message(6, struct.pack("<IQI", 0, 4, 4) + b"efgh"))
+    need(new.read()[0] == 9, "no ack")
+    new.send(message(7, struct.pack("<I", 0) + hashlib.sha256(b"abcdefgh").digest()))
+    kind, body = new.read()
+    need(kind == 8 and body[-1] == 1, f"other bytes: {kind} {body!r}")
+    new.send(message(10, b""))
+    need(new.read()[0] == 11 and len(whole_copies(keeper)) == 1, "the copy is not complete")
+    return "the newer connection went on at byte 4, the older one got the reason"
+
+
+@case
 def copies_restored_where_the_store_is_bad(context: Context) -> str:
     """A host whose own store others may read stores nothing, and still restores its own checkpoints."""
     pki = Pki(context.folder / "pki")

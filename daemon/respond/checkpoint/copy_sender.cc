@@ -60,11 +60,12 @@ void CopySender::open(std::unique_ptr<io::Stream> stream) {
   if (stream) stream_ = std::move(stream);
   state_ = State::kHello;
   received_ns_ = mono();
-  stream_->start({[this](std::string_view bytes) { on_bytes(bytes); },
-                  [this](const Error* error) {
-                    end(fail(ErrorCode::kIo, error ? error->text : options_.to + ": closed the connection"));
-                  },
-                  [this] { pump(); }});
+  stream_->start(
+      {[this](std::string_view bytes) { on_bytes(bytes); },
+       [this](const Error* error) {
+         end(fail(ErrorCode::kIo, options_.to + ": " + (error ? error->text : "closed the connection")));
+       },
+       [this] { pump(); }});
   copies::Hello hello;
   hello.host = options_.host;
   write(hello);

@@ -1,5 +1,6 @@
 #include "respond/checkpoint/copy_server.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "io/address.h"
@@ -67,6 +68,13 @@ void CopyServer::leave(CopySession& session) {
   // The session may be on the stack.
   env_.post([ended = std::move(at->second)] {});
   sessions_.erase(at);
+}
+
+// A host that lost power or its network is back before this side has noticed.
+void CopyServer::supersede(const std::string& host, const std::string& id) {
+  const auto at =
+      std::ranges::find_if(sessions_, [&](const auto& entry) { return entry.second->stores(host, id); });
+  if (at != sessions_.end()) at->second->give_way();
 }
 
 void CopyServer::sweep() {

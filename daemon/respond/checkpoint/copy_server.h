@@ -57,6 +57,8 @@ class CopyServer {
   void accept(std::unique_ptr<io::Stream> stream, bool local);
   void sweep();
   void leave(CopySession& session);
+  // The connection that stores this copy of the host gives way to a newer one.
+  void supersede(const std::string& host, const std::string& id);
   TimeNs mono() const { return env_.now(io::Clock::kMonotonic); }
 
   io::Env& env_;

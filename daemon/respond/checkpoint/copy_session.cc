@@ -76,12 +76,22 @@ void CopySession::refuse(const std::string& sentence, bool full) {
   if (state_ == State::kEnded || state_ == State::kLeaving) return;
   ++owner_.counters_.refused;
   if (!local_) owner_.options_.report((host_.empty() ? from_ : host_) + ": " + sentence);
-  write(copies::Refused{full, sentence});
+  end_with({full, sentence});
+}
+
+void CopySession::end_with(const copies::Refused& refused) {
+  write(refused);
   incoming_.reset();
   file_.reset();
   state_ = State::kLeaving;
   refused_ns_ = owner_.mono();
 }
+
+bool CopySession::stores(const std::string& host, const std::string& id) const {
+  return state_ == State::kStoring && host_ == host && incoming_->id() == id;
+}
+
+void CopySession::give_way() { end_with({false, "a newer connection of this host sends this copy"}); }
 
 void CopySession::write(const copies::Message& message) { stream_->write(copies::encode(message)); }
 
@@ -222,6 +232,7 @@ void CopySession::offer(const copies::Offer& offer) {
   if (owner_.store_ == nullptr) return refuse("this host stores no copies: copies.store is not set");
   if (!owner_.options_.accept.empty() && !contains(owner_.options_.accept, host_))
     return refuse("copies.accept of this host does not name it");
+  owner_.supersede(host_, id_of(offer.manifest));
   auto incoming = owner_.store_->receive(host_, offer.manifest, owner_.env_.now(io::Clock::kWall));
   if (!incoming) {
     const bool full = incoming.error().code == ErrorCode::kLimit;

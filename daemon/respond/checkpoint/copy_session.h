@@ -21,6 +21,10 @@ class CopySession : public std::enable_shared_from_this<CopySession> {
   void begin(std::unique_ptr<io::Stream> stream);
   void sweep(TimeNs now);
   void close();
+  // Whether this connection is storing this copy of the host.
+  bool stores(const std::string& host, const std::string& id) const;
+  // A newer connection stores the copy.
+  void give_way();
   // Limits hold for each network, and each user of this host.
   const std::string& from() const { return from_; }
   bool is_local() const { return local_; }
@@ -53,6 +57,7 @@ class CopySession : public std::enable_shared_from_this<CopySession> {
 
   void write(const copies::Message& message);
   void refuse(const std::string& sentence, bool full = false);
+  void end_with(const copies::Refused& refused);
 
   CopyServer& owner_;
   const bool local_;

@@ -54,6 +54,7 @@ class IncomingCopy {
   IncomingCopy& operator=(const IncomingCopy&) = delete;
 
   const copies::Manifest& manifest() const { return manifest_; }
+  const std::string& id() const { return id_; }
   std::vector<uint64_t> have() const;
   // Hashes what an earlier process stored of a file, one piece at a call. False: there is more. To be called
   // until true before append() and end_file(). An index beyond the offer is true: they say what is wrong.
