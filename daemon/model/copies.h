@@ -193,13 +193,13 @@ struct Unknown {
   bool operator==(const Unknown&) const = default;
 };
 
-// The type on the wire is the index: existing entries stay, new ones are appended.
 // The sender still reads what the other side has of a file. A sign of life; earlier programs ignore it.
 struct Reading {
   uint32_t file = 0;
   bool operator==(const Reading&) const = default;
 };
 
+// The type on the wire is the index: existing entries stay, new ones are appended.
 using Message = std::variant<Unknown, Hello, Welcome, Refused, Offer, Accepted, Data, FileEnd, FileStored,
                              Ack, Commit, Stored, List, Listing, Get, Found, Fetch, Ask, Answer, Reading>;
 const char* name_of(const Message& message);
