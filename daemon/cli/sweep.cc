@@ -163,6 +163,11 @@ Status check_names(const sweeping::SweepResult& result) {
 
 int show_sweep(const SweepVerbOptions& o, const sweeping::SweepResult& result) {
   if (const Status names = check_names(result); !names) return sweep_error(names.error().text);
+  const std::string format = o.json ? "json" : o.format;
+  if (!print(format == "json"   ? sweep_json(result)
+             : format == "html" ? sweep_page(result)
+                                : sweep_text(result, wants_color())))
+    return kUnable;
   if (!o.findings.empty()) {
     std::string lines;
     for (PluginFinding& one : sweep_findings(result, wall_now())) {
@@ -172,11 +177,6 @@ int show_sweep(const SweepVerbOptions& o, const sweeping::SweepResult& result) {
     if (const Status written = write_file(o.findings, lines); !written)
       return sweep_error(written.error().text);
   }
-  const std::string format = o.json ? "json" : o.format;
-  if (!print(format == "json"   ? sweep_json(result)
-             : format == "html" ? sweep_page(result)
-                                : sweep_text(result, wants_color())))
-    return kUnable;
   return result.verdict.findings.empty() ? kDone : kFound;
 }
 
@@ -188,6 +188,9 @@ struct RemovedFile {
 };
 
 int run_first(const SweepVerbOptions& o, const SweepPlace& at) {
+  if (!o.interface.empty())
+    if (const auto own = sweeping::address_of_interface(o.interface); !own)
+      return sweep_error(own.error().text);
   auto listener = sweeping::Listener::open("", at.master ? at.master->port : 0);
   if (!listener) return sweep_error(listener.error().text);
   RemovedFile meeting_file;

@@ -27,6 +27,7 @@ import cli_replay  # noqa: F401
 import cli_rules  # noqa: F401
 import cli_shell  # noqa: F401
 import cli_stacks  # noqa: F401
+import cli_sweep  # noqa: F401
 from promises import (Broken, CULPRIT, LETTERS, LINES, LOG, MEMORY_MB_MAX, OTHER_UID, PassOver, STEPS,
                       TIMEOUT_S, XID, diagnose, measure, need, problem_of, promise, refused, report_of,
                       run, text_of, try_all, write, xid_found, zstd)

@@ -76,8 +76,11 @@ class Coordinator {
     }
     if (members_.size() < 2) {
       end_all();
-      return fail(ErrorCode::kNotFound, fmt::format("{} of {} can take part, and two are needed",
-                                                    counted(members_.size(), "member"), options_.size));
+      const auto absent =
+          std::ranges::find_if(result_.members, [](const SweepMember& row) { return !row.why.empty(); });
+      return fail(ErrorCode::kNotFound,
+                  fmt::format("{} of {} can take part, and two are needed; rank {}: {}",
+                              counted(members_.size(), "member"), options_.size, absent->rank, absent->why));
     }
     measure();
     result_.verdict = sweep::judge_sweep(number_of_members(), result_.runs);

@@ -20,13 +20,15 @@ constexpr TimeNs kSilenceMost = 900 * kNsPerSecond;
 // Connects, also where the meeting is not known yet or an old one.
 Result<std::pair<Wire, std::string>> join(const FindMeeting& find, TimeNs until) {
   std::string last = "no coordinator was found";
+  bool refused = false;  // later it may be gone
   while (steady_now() < until) {
     if (const auto meeting = find()) {
       const TimeNs within = std::min(until, steady_now() + kConnectWithin);
       auto wire = connect_to(meeting->address, meeting->port, within);
       if (wire && prove_as_connector(*wire, meeting->secret, 0, within))
         return std::pair(std::move(*wire), meeting->secret);
-      last = meeting->address + (wire ? " has another secret, or is no coordinator" : " does not answer");
+      refused |= wire.has_value();
+      last = meeting->address + (refused ? " has another secret, or is no coordinator" : " does not answer");
     }
     ::poll(nullptr, 0, kPauseMs);
   }
