@@ -22,6 +22,8 @@ constexpr const char* kPlanExamples = R"(
 A copy is on a host outside all tensor, context, data and pipeline groups of its owner, where there is one: a
 whole group may be taken out at once. Each line is copies.to of a host.
 
+job.toml has `hosts` and `ranks_per_host` below [job]; `tp`, `cp`, `dp` and `pp` below [parallel], 1 where absent.
+
 Examples:
   culprit checkpoint plan job.toml
   culprit checkpoint plan traces/     # groups and hosts from communication traces
@@ -117,6 +119,7 @@ Status read_groups(const std::string& path, Plan& p) {
   if (!job) return tl::unexpected(job.error());
   auto groups = checkpoint::host_groups(*job);
   if (!groups) return fail(groups.error().code, path + ": " + groups.error().text);
+  if (!job->parallel) report_error(path + ": has no [parallel]: hosts that share a group are not known");
   p.hosts = std::move(job->hosts);
   p.groups = std::move(*groups);
   return {};

@@ -316,6 +316,16 @@ def copy_plan(folder: Path) -> None:
     need(run("checkpoint", "plan", folder / "none.toml").returncode == 2, "no file is a plan")
 
 
+@promise("checkpoint plan says what a wrong [parallel] must be, and that nothing is known without it")
+def copy_plan_groups(folder: Path) -> None:
+    done = run("checkpoint", "plan", job_file(folder, 16, 1, 1, 1))
+    need(done.returncode == 2 and b"dp * pp of [parallel] must be 128" in done.stderr, text_of(done))
+    path = job_file(folder, 16, 8, 4, 4)
+    path.write_text(path.read_text().replace("[parallel]", "[paralel]"), encoding="utf-8")
+    done = run("checkpoint", "plan", path)
+    need(done.returncode == 0 and b"are not known" in done.stderr, text_of(done))
+
+
 @promise("checkpoint restore without a daemon is 2 and says what it needs")
 def restore_alone(folder: Path) -> None:
     done = run("checkpoint", "restore", "--socket", folder / "none.sock", "--to", folder / "to")

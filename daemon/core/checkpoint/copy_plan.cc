@@ -177,7 +177,7 @@ Result<std::vector<HostGroup>> host_groups(const JobFile& job) {
   if (!job.parallel) return std::vector<HostGroup>{};
   if (product != ranks)
     return fail(ErrorCode::kInvalid,
-                fmt::format("[parallel] has {} ranks, and the hosts {}", product, ranks));
+                fmt::format("tp * cp * dp * pp of [parallel] must be {}, the ranks of all hosts", ranks));
   // The group of a rank along an axis: its number with that axis' coordinate as 0.
   std::map<std::pair<size_t, uint64_t>, std::vector<uint32_t>> found;
   for (uint64_t rank = 0; rank < ranks; ++rank) {
