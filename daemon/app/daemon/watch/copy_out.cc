@@ -141,7 +141,7 @@ void CopyOut::watch_saves() {
   trouble("saves", watched ? "" : "copies do not wait while the job saves: " + watched.error().text);
 }
 
-// The job's save comes first.
+// The job's save comes first; another user's files hold nothing up.
 void CopyOut::hold() {
   const TimeNs now = mono();
   if (held_since_ns_ != 0) {
@@ -149,7 +149,8 @@ void CopyOut::hold() {
     held_ns_ += held;
     parts_.state->change([&](CopyCounters& counters) { counters.held_ns += held; });
   }
-  if (sender_ && saves_.saving() && held_ns_ < kLongestHold) held_since_ns_ = now;
+  const bool saving = sender_ && saves_.saving(copies::owner_of(sender_->manifest()));
+  if (saving && held_ns_ < kLongestHold) held_since_ns_ = now;
   if (sender_) sender_->hold(held_since_ns_ != 0);
   publish();
 }

@@ -25,7 +25,7 @@ struct Saves {
     std::ofstream(folder / name, std::ios::app | std::ios::binary) << std::string(bytes, 'x');
   }
   void until(bool saving) {
-    while (saves.saving() != saving) loop.run();
+    while (saves.saving({}) != saving) loop.run();
   }
   Folder folder;
   RealLoop loop;
@@ -64,8 +64,26 @@ BOOST_AUTO_TEST_CASE(what_grows_decides) {
     Saves t({"old/ranks"});
     t.write(c.file, c.bytes);
     t.saves.look(*c.look == '\0' ? t.folder.path : t.folder / c.look);
-    BOOST_TEST(t.saves.saving() == c.saving, c.what);
+    BOOST_TEST(t.saves.saving({}) == c.saving, c.what);
   }
+}
+
+BOOST_AUTO_TEST_CASE(only_the_owner_of_what_grows_saves) {
+  Saves t;
+  t.write("weights", 2 << 20);
+  t.saves.look(t.folder.path);
+  BOOST_TEST(t.saves.saving(::geteuid()));
+  BOOST_TEST(!t.saves.saving(::geteuid() + 1));
+}
+
+BOOST_AUTO_TEST_CASE(a_new_folder_is_watched_until_its_first_bytes_come) {
+  Saves t;
+  std::filesystem::create_directory(t.folder / "new");
+  t.saves.look(t.folder.path);
+  BOOST_REQUIRE(t.saves.watch({t.folder.path}));
+  t.write("new/weights", 2 << 20);
+  t.saves.look(t.folder / "new");
+  BOOST_TEST(t.saves.saving({}));
 }
 
 BOOST_AUTO_TEST_CASE(a_link_to_a_folder_is_not_followed) {
@@ -75,7 +93,7 @@ BOOST_AUTO_TEST_CASE(a_link_to_a_folder_is_not_followed) {
   std::filesystem::create_directory_symlink(other.path, t.folder / "new");
   std::filesystem::create_symlink(other / "big", t.folder / "file");
   t.saves.look(t.folder.path);
-  BOOST_TEST(!t.saves.saving());
+  BOOST_TEST(!t.saves.saving({}));
 }
 
 BOOST_AUTO_TEST_CASE(a_folder_that_left_and_returned_is_new) {
@@ -86,10 +104,10 @@ BOOST_AUTO_TEST_CASE(a_folder_that_left_and_returned_is_new) {
   std::filesystem::remove_all(t.folder / "new");
   t.saves.look(t.folder / "new");
   t.saves.look(t.folder.path);
-  BOOST_TEST(!t.saves.saving());
+  BOOST_TEST(!t.saves.saving({}));
   t.write("new/weights", 2 << 20);
   t.saves.look(t.folder.path);
-  BOOST_TEST(t.saves.saving());
+  BOOST_TEST(t.saves.saving({}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
