@@ -19,6 +19,7 @@
 #include <cstring>
 #include <utility>
 
+#include "app/program.h"
 #include "app/run/leftovers.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -92,10 +93,7 @@ bool AttemptProcess::start(const std::vector<std::string>& words, std::vector<st
   sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
   ::fcntl(report_, F_SETFD, 0);
   for (const std::string& entry : environment) ::putenv(const_cast<char*>(entry.c_str()));
-  std::vector<char*> argv;
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  ::execv("/proc/self/exe", argv.data());
+  app::start_again(words);
   _exit(kCommandNotStarted);
 }
 

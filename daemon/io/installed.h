@@ -1,5 +1,5 @@
-// Path of one of our helper programs: in the folder of the running program, or where a package installs it.
-// Blocks briefly; any thread.
+// Path of the running program, and of one of our helper programs: in the folder of the running program, or
+// where a package installs it. Blocks briefly; any thread.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,12 @@
 #include <string_view>
 
 namespace culprit::io {
+
+// Where the running program lies: its script, if a package starts it with a loader of its own.
+std::string own_program();
+
+// What starts the running program again, even after an upgrade replaced its file.
+std::string own_executable();
 
 // nullopt: no such program that this process may run.
 std::optional<std::string> installed_helper(std::string_view name);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <limits.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "io/installed.h"
 #include "io/system_error.h"
 
 namespace culprit::app {
@@ -118,9 +118,7 @@ std::string private_config(const RunFolder& folder, const Launch& launch,
 }
 
 std::string find_daemon(const Lookup& variable) {
-  char path[PATH_MAX + 1];
-  const ssize_t size = ::readlink("/proc/self/exe", path, PATH_MAX);
-  const std::string own(path, size > 0 ? static_cast<size_t>(size) : 0);
+  const std::string own = io::own_program();
   std::vector<std::string> folders = {own.substr(0, own.rfind('/'))};
   const std::string searched = variable("PATH").value_or("");
   for (const std::string_view folder : split(searched, ':'))
