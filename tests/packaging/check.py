@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What the package promises: tests/packaging/check.py [--install] [BUILD_DIR]. Units, user and folders as
-systemd reads them; the .deb, its contents, and what lintian says; the manifests for Kubernetes. --install
-also tries the package in a small Debian of its own (debootstrap, kept next to BUILD_DIR), starts culpritd as
-the package has it, asks it, removes and purges it; and makes and starts the container image. A row for each;
-last line 'N passed, N failed'."""
+"""What the packages promise: tests/packaging/check.py [--install] [--only WORDS] [BUILD_DIR]. Units, user and
+folders as systemd reads them; the .deb, its contents, and what lintian says; the manifests for Kubernetes.
+--install also installs packages in small roots of their own (kept next to BUILD_DIR), starts culpritd as
+each package has it, asks it, and removes the package; and makes and starts the container image. --only takes
+promises with these words. A row for each; last line 'N passed, N failed'."""
 import argparse
 import configparser
 import json
@@ -13,65 +13,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import Callable, List, Tuple
+from typing import List
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import recipes  # noqa: E402
+from trial import (PACKAGING, ROOT, TESTS, Broken, Build, PassOver, answers, base_root,  # noqa: E402
+                   daemon_as_user, enabled_units, inside, need, promise, ran, root_like, run)
+import distributions  # noqa: E402, F401
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGING = ROOT / "packaging"
 EXPOSURE_MAX = 2.0
 CAPTURE_EXPOSURE_MAX = 2.5  # it may trace, and be another user
 UNITS = ("culpritd.service", "culpritd-kmsg.socket", "culprit-capture.socket", "culprit-capture@.service",
          "culprit-end-tasks.socket", "culprit-end-tasks@.service")
 DOCUMENTS = ("operations", "formats", "security", "faq", "incident", "CHANGELOG", "rules", "categories",
              "sdk", "sdk-python", "sdk-nccl", "sdk-mpi")
-Test = Callable[["Build"], str]
-TESTS: List[Tuple[str, Test]] = []
-
-
-class Broken(Exception):
-    """A promise that does not hold, in a sentence."""
-
-
-class PassOver(Exception):
-    """A promise that cannot be tried on this machine."""
-
-
-class Build:
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.debs = folder.parent / "deb"
-
-
-def promise(what: str) -> Callable[[Test], Test]:
-    def add(test: Test) -> Test:
-        TESTS.append((what, test))
-        return test
-    return add
-
-
-def need(condition: object, what: str) -> None:
-    if not condition:
-        raise Broken(what)
-
-
-def run(*command: str, **options) -> subprocess.CompletedProcess:
-    options.setdefault("timeout", 300)
-    if not shutil.which(command[0]):
-        raise PassOver(f"{command[0]} is not installed")
-    return subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, check=False, **options)
-
-
-def ran(*command: str, **options) -> str:
-    done = run(*command, **options)
-    need(done.returncode == 0, f"{' '.join(map(str, command))}: exit {done.returncode}: {done.stdout[-400:]}")
-    return done.stdout
-
-
 # ---- units, user, folders
 
 def unit_root(folder: Path) -> Path:
@@ -372,35 +328,7 @@ def lintian(build: Build) -> str:
     return "no error, no warning"
 
 
-# ---- installed in a Debian of its own
-
-def debian(build: Build) -> Path:
-    """Made once, kept next to the build: a minute and 200 MB."""
-    if os.geteuid():
-        raise PassOver("a chroot needs root")
-    kept = build.folder.parent / "debian"
-    if not (kept / "usr/bin/dpkg").exists():
-        shutil.rmtree(kept, ignore_errors=True)
-        ran("debootstrap", "--variant=minbase", "--include=systemd,adduser", "bookworm", kept, timeout=900)
-    return kept
-
-
-def inside(root: Path, *command: str) -> str:
-    return ran("chroot", root, *command, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
-                                              "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"})
-
-
-def answers(root: Path, process: subprocess.Popen) -> str:
-    """What /healthz says by the socket that the packaged configuration names."""
-    until = time.monotonic() + 20
-    socket = root / "run/culprit/api.sock"
-    while time.monotonic() < until and process.poll() is None:
-        done = run("curl", "-s", "--unix-socket", socket, "-w", " %{http_code}", "http://localhost/healthz")
-        if done.stdout.endswith("200"):
-            return done.stdout.replace("\n", " ")
-        time.sleep(0.1)
-    raise Broken(f"/healthz of the installed daemon: {done.stdout!r}, exit {process.poll()}")
-
+# ---- run, and installed in a Debian of its own
 
 @promise("the manifests for Kubernetes fit together, and their configurations are valid")
 def manifests(build: Build) -> str:
@@ -440,7 +368,7 @@ def manifests(build: Build) -> str:
     return f"{len(objects)} objects; {', '.join(sorted(configs))}"
 
 
-@promise("the container image runs by its own entry point, and diagnoses a job")
+@promise("the container image runs by its own entry point, and diagnoses a job", installs=True)
 def image(build: Build) -> str:
     if os.geteuid():
         raise PassOver("a root file system needs root")
@@ -476,54 +404,26 @@ def image(build: Build) -> str:
     return f"{archive.name}, {archive.stat().st_size / 1e6:.0f} MB; /healthz: {health}"
 
 
-@promise("installs, runs as its user, is removed and purged, in a Debian of its own")
+@promise("installs, runs as its user, is removed and purged, in a Debian of its own", installs=True)
 def installed(build: Build) -> str:
-    base = debian(build)
-    root = Path(tempfile.mkdtemp(prefix="culprit-root-"))
-    upper, work, merged = root / "upper", root / "work", root / "merged"
-    ran("mount", "-t", "tmpfs", "tmpfs", root)
-    for made in (upper, work, merged):
-        made.mkdir()
-    process = None
-    try:
-        layers = f"lowerdir={base},upperdir={upper},workdir={work}"
-        ran("mount", "-t", "overlay", "overlay", "-o", layers, merged)
-        ran("mount", "-t", "proc", "proc", merged / "proc")
-        ran("mount", "-t", "tmpfs", "tmpfs", merged / "dev/shm")
+    with root_like(base_root(build, "bookworm", "systemd,adduser,apt")) as root:
         for deb in debs(build):
-            shutil.copy(deb, merged / "root")
-        shutil.copy("/etc/resolv.conf", merged / "etc/resolv.conf")
-        inside(merged, "apt-get", "update", "-q")
-        inside(merged, "sh", "-c", "apt-get install -qy --no-install-recommends /root/*.deb")
-        enabled = merged / "etc/systemd/system/multi-user.target.wants/culpritd.service"
-        need(enabled.is_symlink(), "the service is not enabled")
-        need((merged / "etc/systemd/system/sockets.target.wants/culpritd-kmsg.socket").is_symlink(),
-             "the socket is not enabled")
-        need("culprit" in inside(merged, "id", "culprit"), "no user culprit")
-        # What the service manager would make of StateDirectory and RuntimeDirectory.
-        inside(merged, "install", "-d", "-o", "culprit", "-g", "culprit", "-m", "0750", "/var/lib/culprit",
-               "/run/culprit")
-        as_user = ["chroot", "--userspec=culprit:culprit", "--groups=adm,systemd-journal", str(merged)]
-        process = subprocess.Popen([*as_user, "/usr/bin/culpritd", "--config", "/etc/culprit/culpritd.toml"],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        health = answers(merged, process)
-        process.terminate()
-        need(process.wait(timeout=10) == 0, f"SIGTERM: exit {process.returncode}")
-        inside(merged, "apt-get", "remove", "-qy", "culprit")
-        need(not (merged / "usr/bin/culpritd").exists(), "culpritd is there after it was removed")
-        need((merged / "var/lib/culprit").exists(), "its evidence went with the program")
-        inside(merged, "apt-get", "purge", "-qy", "culprit", "libculprit0", "libculprit-dev", "culprit-dev")
+            shutil.copy(deb, root / "root")
+        shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+        inside(root, "apt-get", "update", "-q")
+        inside(root, "sh", "-c", "apt-get install -qy --no-install-recommends /root/*.deb")
+        need({"culpritd.service", "culpritd-kmsg.socket"} <= set(enabled_units(root)), "a unit is not enabled")
+        need("culprit" in inside(root, "id", "culprit"), "no user culprit")
+        with daemon_as_user(root) as health:
+            pass
+        inside(root, "apt-get", "remove", "-qy", "culprit")
+        need(not (root / "usr/bin/culpritd").exists(), "culpritd is there after it was removed")
+        need((root / "var/lib/culprit").exists(), "its evidence went with the program")
+        inside(root, "apt-get", "purge", "-qy", "culprit", "libculprit0", "libculprit-dev", "culprit-dev")
         for path in ("var/lib/culprit", "etc/culprit", "run/culprit"):
-            need(not (merged / path).exists(), f"/{path} is there after the purge")
-        need(run("chroot", merged, "id", "culprit").returncode, "the user is there after the purge")
+            need(not (root / path).exists(), f"/{path} is there after the purge")
+        need(run("chroot", root, "id", "culprit").returncode, "the user is there after the purge")
         return f"/healthz: {health}"
-    finally:
-        if process and process.poll() is None:
-            process.kill()
-            process.wait()
-        subprocess.run(["umount", "-R", str(merged)], check=False, stderr=subprocess.DEVNULL)
-        subprocess.run(["umount", "-l", str(root)], check=False)
-        shutil.rmtree(root, ignore_errors=True)
 
 
 def main() -> int:
@@ -531,11 +431,12 @@ def main() -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?", default=str(ROOT / "build/release"))
     parser.add_argument("--install", action="store_true")
+    parser.add_argument("--only", default="", metavar="WORDS", help="promises with these words")
     options = parser.parse_args()
     build = Build(Path(options.build).resolve())
     counts = {"ok": 0, "FAIL": 0, "pass over": 0}
-    for what, test in TESTS:
-        if test in (image, installed) and not options.install:
+    for what, test, installs in sorted(TESTS, key=lambda row: row[2]):
+        if (installs and not options.install) or options.only not in what:
             continue
         try:
             outcome, words = "ok", test(build)

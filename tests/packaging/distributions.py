@@ -1,0 +1,65 @@
+"""Packages for distributions other than the one that they are built on, in roots of a Debian with an older
+C library (bullseye: glibc 2.31, the build's: 2.36)."""
+import tempfile
+from pathlib import Path
+from typing import List
+
+from trial import (PACKAGING, Build, base_root, daemon_as_user, enabled_units, inside, need, promise, ran,
+                   root_like, same_diagnosis)
+
+HOST_SPEC = """Name: host
+Version: 1
+Release: 1
+Summary: What a root of another distribution has
+License: none
+BuildArch: noarch
+Provides: /bin/sh, coreutils, systemd
+%description
+Nothing.
+%files
+"""
+UNITS = ["culprit-capture.socket", "culpritd-kmsg.socket", "culpritd.service"]
+
+
+def other_root(build: Build) -> Path:
+    return base_root(build, "bullseye", "systemd")
+
+
+def made_twice(script: str, build: Build, folder: Path) -> List[Path]:
+    """The packages that a script makes; a second run must make equal bytes."""
+    first, second = ([Path(line) for line in ran(PACKAGING / script, build.folder, folder / out,
+                                                 timeout=900).splitlines()] for out in ("one", "two"))
+    for one, two in zip(first, second, strict=True):
+        need(one.name == two.name and one.read_bytes() == two.read_bytes(), f"{one.name}: other bytes again")
+    return first
+
+
+@promise("the rpm brings what it needs: installed, verified, run and removed where the C library is older",
+         installs=True)
+def rpm(build: Build) -> str:
+    base = other_root(build)
+    with tempfile.TemporaryDirectory(prefix="rpm-") as name, root_like(base) as root:
+        folder = Path(name)
+        packages = made_twice("build-rpm", build, folder)
+        (folder / "host.spec").write_text(HOST_SPEC)
+        ran("rpmbuild", "-bb", "--define", f"_topdir {folder}", folder / "host.spec")
+        in_root = ("rpm", "--root", root, "--dbpath", "/var/lib/rpm")
+        ran(*in_root, "--initdb")
+        ran(*in_root, "-i", folder / "RPMS/noarch/host-1-1.noarch.rpm", *packages)
+        need(not ran(*in_root, "-V", "culprit", "culprit-devel"), "rpm -V finds changes")
+        need("culprit" in inside(root, "id", "culprit"), "no user culprit")
+        need(enabled_units(root) == UNITS, f"enabled: {enabled_units(root)}")
+        said = same_diagnosis(build, root, "/usr/bin/culprit")
+        with daemon_as_user(root) as health:
+            pass
+        config = root / "etc/culprit/culpritd.toml"
+        config.write_text(config.read_text() + "# ours\n")
+        ran(*in_root, "-e", "culprit", "culprit-devel")
+        gone = ("usr/bin/culprit", "usr/lib/culprit", "usr/share/culprit", "usr/include/culprit",
+                "usr/lib/systemd/system/culpritd.service")
+        left = [path for path in gone if (root / path).exists()]
+        need(not left and not enabled_units(root), f"left after the removal: {left} {enabled_units(root)}")
+        need("# ours" in config.with_suffix(".toml.rpmsave").read_text(), "the changed configuration is gone")
+        need((root / "var/lib/culprit").exists(), "its evidence went with the program")
+        sizes = ", ".join(f"{package.name} {package.stat().st_size / 1e6:.2f} MB" for package in packages)
+    return f"{sizes}; {said}; /healthz: {health}"
