@@ -412,7 +412,8 @@ def installed(build: Build) -> str:
         shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
         inside(root, "apt-get", "update", "-q")
         inside(root, "sh", "-c", "apt-get install -qy --no-install-recommends /root/*.deb")
-        need({"culpritd.service", "culpritd-kmsg.socket"} <= set(enabled_units(root)), "a unit is not enabled")
+        enabled = enabled_units(root)
+        need({"culpritd.service", "culpritd-kmsg.socket"} <= set(enabled), f"enabled: {enabled}")
         need("culprit" in inside(root, "id", "culprit"), "no user culprit")
         with daemon_as_user(root) as health:
             pass

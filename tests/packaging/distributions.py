@@ -1,11 +1,12 @@
 """Packages for distributions other than the one that they are built on, in roots of a Debian with an older
 C library (bullseye: glibc 2.31, the build's: 2.36)."""
+import os
 import tempfile
 from pathlib import Path
 from typing import List
 
 from trial import (PACKAGING, Build, base_root, daemon_as_user, enabled_units, inside, need, promise, ran,
-                   root_like, same_diagnosis)
+                   root_like, run, same_diagnosis)
 
 HOST_SPEC = """Name: host
 Version: 1
@@ -27,7 +28,8 @@ def other_root(build: Build) -> Path:
 
 def made_twice(script: str, build: Build, folder: Path) -> List[Path]:
     """The packages that a script makes; a second run must make equal bytes."""
-    first, second = ([Path(line) for line in ran(PACKAGING / script, build.folder, folder / out,
+    env = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
+    first, second = ([Path(line) for line in ran(PACKAGING / script, build.folder, folder / out, env=env,
                                                  timeout=900).splitlines()] for out in ("one", "two"))
     for one, two in zip(first, second, strict=True):
         need(one.name == two.name and one.read_bytes() == two.read_bytes(), f"{one.name}: other bytes again")
@@ -63,3 +65,30 @@ def rpm(build: Build) -> str:
         need((root / "var/lib/culprit").exists(), "its evidence went with the program")
         sizes = ", ".join(f"{package.name} {package.stat().st_size / 1e6:.2f} MB" for package in packages)
     return f"{sizes}; {said}; /healthz: {health}"
+
+
+@promise("the tar file needs no library of its host: run from a folder, then as a service", installs=True)
+def tarball(build: Build) -> str:
+    base = other_root(build)
+    with tempfile.TemporaryDirectory(prefix="tarball-") as name, root_like(base) as root:
+        (archive,) = made_twice("build-tarball", build, Path(name))
+        ran("tar", "-C", root / "opt", "-xf", archive)
+        (folder,) = (root / "opt").iterdir()
+        there = f"/opt/{folder.name}"
+        (root / "usr/local/bin/culprit").symlink_to(f"{there}/bin/culprit")
+        said = same_diagnosis(build, root, "/usr/local/bin/culprit")
+        # Without root: it starts a private daemon, and itself once more for the second attempt.
+        job = "echo 'RuntimeError: CUDA error: out of memory'; exit 3"
+        done = run("chroot", "--userspec=65534:65534", root, f"{there}/bin/culprit", "run", "--retries", "1",
+                   "--dir", "/tmp/runs", "--", "/bin/sh", "-c", job,
+                   env={"PATH": "/usr/sbin:/usr/bin:/bin", "HOME": "/tmp"})
+        need(done.returncode == 3 and "2 attempts" in done.stdout,
+             f"exit {done.returncode}: {done.stdout[-400:]}")
+        commands = (folder / "README").read_text().split("as root:\n\n")[1].split("\n\nDocuments")[0]
+        without_manager = [line for line in commands.splitlines() if "systemctl daemon-reload" not in line]
+        inside(root, "/bin/sh", "-ec", f"cd {there}\n" + "\n".join(without_manager).replace(" --now", ""))
+        need(enabled_units(root) == UNITS, f"enabled: {enabled_units(root)}")
+        with daemon_as_user(root) as health:
+            pass
+        size = archive.stat().st_size / 1e6
+    return f"{archive.name} {size:.2f} MB; {said}; /healthz: {health}"
