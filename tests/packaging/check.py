@@ -21,6 +21,7 @@ import recipes  # noqa: E402
 from trial import (PACKAGING, ROOT, TESTS, Broken, Build, PassOver, answers, base_root,  # noqa: E402
                    daemon_as_user, enabled_units, inside, need, promise, ran, root_like, run)
 import distributions  # noqa: E402, F401
+import helm  # noqa: E402, F401
 
 EXPOSURE_MAX = 2.0
 CAPTURE_EXPOSURE_MAX = 2.5  # it may trace, and be another user
