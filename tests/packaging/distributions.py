@@ -1,12 +1,13 @@
 """Packages for distributions other than the one that they are built on, in roots of a Debian with an older
 C library (bullseye: glibc 2.31, the build's: 2.36)."""
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import List
 
-from trial import (PACKAGING, Build, base_root, daemon_as_user, enabled_units, inside, need, promise, ran,
-                   root_like, run, same_diagnosis)
+from trial import (PACKAGING, Build, PassOver, base_root, daemon_as_user, enabled_units, inside, need,
+                   promise, ran, root_like, run, same_diagnosis)
 
 HOST_SPEC = """Name: host
 Version: 1
@@ -92,3 +93,21 @@ def tarball(build: Build) -> str:
             pass
         size = archive.stat().st_size / 1e6
     return f"{archive.name} {size:.2f} MB; {said}; /healthz: {health}"
+
+
+@promise("a release is one folder, and its checksums hold", installs=True)
+def release(build: Build) -> str:
+    for needed in ("dpkg-buildpackage", "mmdebstrap", "rpmbuild"):
+        if not shutil.which(needed):
+            raise PassOver(f"{needed} is not installed")
+    with tempfile.TemporaryDirectory(prefix="release-") as name:
+        ran(PACKAGING / "release", name, build.folder, timeout=3600)
+        checked = ran("sha256sum", "-c", "--strict", "SHA256SUMS", cwd=name).splitlines()
+        files = sorted(path.name for path in Path(name).iterdir())
+        for kind in ("culprit_*.deb", "libculprit0_*.deb", "libculprit-dev_*.deb", "culprit-dev_*.deb",
+                     "culprit-*.x86_64.rpm", "culprit-devel-*.rpm", "culprit-*-linux-*.tar.xz",
+                     "culprit-*.oci.tar", "culprit-chart-*.tgz", "culprit.spdx.json", "CHANGELOG.md"):
+            need(len(list(Path(name).glob(kind))) == 1, f"{kind} is not there once: {files}")
+        need(len(checked) == len(files) - 1, f"{len(checked)} checksums of {len(files)} files")
+        sizes = [f"{path.name} {path.stat().st_size / 1e6:.2f}" for path in sorted(Path(name).iterdir())]
+    return f"MB: {', '.join(sizes)}"
