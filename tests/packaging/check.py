@@ -203,7 +203,7 @@ def make_packages(build: Build) -> str:
     for needed in ("dpkg-buildpackage", "dh"):
         if not shutil.which(needed):
             raise PassOver(f"{needed} is not installed")
-    ran(PACKAGING / "build-deb", build.folder, build.debs)
+    ran(PACKAGING / "build-deb", build.folder, build.debs, timeout=900)
     return ", ".join(f"{deb.name} {deb.stat().st_size / 1e6:.1f} MB" for deb in debs(build))
 
 
