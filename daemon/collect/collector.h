@@ -39,6 +39,8 @@ namespace culprit::collect {
 struct CollectorOptions {
   // Gets each CheckResult and AlignResult of an agent.
   std::function<void(const std::string& host, const peer::Message& result)> checked = {};
+  // Where others share the jobs: those of `jobs` that others own. Empty: each Status goes without an answer.
+  std::function<std::vector<peer::JobOwner>(const std::vector<std::string>& jobs)> others_jobs = {};
   std::string listen;                             // "HOST:PORT"
   std::shared_ptr<const io::TlsCredentials> tls;  // null: no TLS, on loopback only; names are not verified
   std::string program;

@@ -116,8 +116,13 @@ void Session::handle(peer::Message message) {
   if (state_ == State::kOpen) {
     if (auto* frame = std::get_if<peer::Frame>(&message)) return on_frame(std::move(*frame));
     if (auto* skipped = std::get_if<peer::Skipped>(&message)) return on_skipped(std::move(*skipped));
-    if (const auto* status = std::get_if<peer::Status>(&message))
-      return owner_.sink_.status(hello_.host, *status);
+    if (const auto* status = std::get_if<peer::Status>(&message)) {
+      owner_.sink_.status(hello_.host, *status);
+      const auto& others_jobs = owner_.options_.others_jobs;
+      if (others_jobs && !status->jobs.empty() && has_room())
+        write(peer::JobOwners{others_jobs(status->jobs)});
+      return;
+    }
     if (std::holds_alternative<peer::CheckResult>(message) ||
         std::holds_alternative<peer::AlignResult>(message)) {
       if (owner_.options_.checked) owner_.options_.checked(hello_.host, message);

@@ -53,6 +53,7 @@ Forwarder::Forwarder(io::Env& env, ForwarderOptions options, FrameSource& source
       source_(source),
       status_(std::move(status)),
       backoff_(options_.seed),
+      route_(options_.to, options_.tls != nullptr),
       policy_(options_.evidence),
       attempt_(env.timer([this] { connect(); })) {}
 
@@ -68,17 +69,17 @@ void Forwarder::connect() {
   stats_.next_attempt_ns = kNoTime;
   io::ConnectOptions options;
   options.timeout_ns = options_.connect_ns;
-  auto connecting = env_.connect(options_.to, options, [this](Result<std::unique_ptr<io::Stream>> stream) {
+  auto connecting = env_.connect(route_.at(), options, [this](Result<std::unique_ptr<io::Stream>> stream) {
     connected(std::move(stream));
   });
-  if (!connecting) return wait_after(connecting.error().text);
+  if (!connecting) return failed(connecting.error().text);
   connecting_ = std::move(*connecting);
 }
 
 void Forwarder::connected(Result<std::unique_ptr<io::Stream>> stream) {
   CULPRIT_CHECK(owner_.here());
   connecting_.reset();
-  if (!stream) return wait_after(stream.error().text);
+  if (!stream) return failed(stream.error().text);
   stats_.phase = Phase::kHandshake;
   session_ = std::make_unique<Session>(*this, std::move(*stream));
 }
@@ -86,14 +87,38 @@ void Forwarder::connected(Result<std::unique_ptr<io::Stream>> stream) {
 void Forwarder::lost(const std::string& why, bool hopeless, TimeNs open_since_ns) {
   CULPRIT_CHECK(owner_.here());
   ended_ = std::move(session_);
-  if (open_since_ns != kNoTime && mono() - open_since_ns >= options_.settled_ns) backoff_.settled();
+  const bool settled = open_since_ns != kNoTime && mono() - open_since_ns >= options_.settled_ns;
+  if (settled) backoff_.settled();
   if (hopeless) backoff_.hopeless();
+  if (settled) return wait_after(why);  // the same collector: it may have restarted
+  failed(why);
+}
+
+void Forwarder::moved(const std::string& to) {
+  CULPRIT_CHECK(owner_.here());
+  ended_ = std::move(session_);
+  route_.move(to);
+  ++stats_.moves;
+  stats_.last_error.clear();
+  closed();
+  attempt_->start(Backoff::kLeastNs);
+}
+
+void Forwarder::failed(const std::string& why) {
+  route_.failed(mono());
   wait_after(why);
 }
 
 void Forwarder::wait_after(const std::string& why) {
-  stats_.phase = Phase::kWaiting;
+  closed();
   stats_.last_error = why;
+  const TimeNs delay = backoff_.next();
+  stats_.next_attempt_ns = wall() + delay;
+  attempt_->start(delay);
+}
+
+void Forwarder::closed() {
+  stats_.phase = Phase::kWaiting;
   stats_.connected_since_ns = stats_.stalled_since_ns = kNoTime;
   stats_.collector.clear();
   stats_.credit = 0;
@@ -101,9 +126,6 @@ void Forwarder::wait_after(const std::string& why) {
     log.unacked_bytes = log.unacked_frames = 0;
     log.oldest_unacked_ns = kNoTime;
   }
-  const TimeNs delay = backoff_.next();
-  stats_.next_attempt_ns = wall() + delay;
-  attempt_->start(delay);
 }
 
 void Forwarder::appended(peer::Log log) {
@@ -145,6 +167,10 @@ void Forwarder::stop() {
   stats_.phase = Phase::kStopped;
 }
 
-ForwarderStats Forwarder::stats() const { return stats_; }
+ForwarderStats Forwarder::stats() const {
+  ForwarderStats out = stats_;
+  out.to = route_.at();
+  return out;
+}
 
 }  // namespace culprit::forward

@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "base/thread_owner.h"
@@ -22,6 +23,7 @@
 #include "forward/backoff.h"
 #include "forward/evidence_policy.h"
 #include "forward/frame_source.h"
+#include "forward/route.h"
 #include "io/env.h"
 #include "io/tls.h"
 #include "model/peer.h"
@@ -29,7 +31,7 @@
 namespace culprit::forward {
 
 struct ForwarderOptions {
-  std::string to;                                 // "HOST:PORT"
+  std::vector<std::string> to;                    // "HOST:PORT", at least one: the next if one fails
   std::shared_ptr<const io::TlsCredentials> tls;  // null: plain, to loopback only
   std::string host, boot_id, program;
   uint64_t seed = 0;  // of the jitter; different in each process
@@ -60,10 +62,12 @@ struct LogProgress {
 // For metrics and `culprit status`.
 struct ForwarderStats {
   Phase phase = Phase::kWaiting;
+  std::string to;                       // the current or next collector
   std::string collector;                // program version, while open
   TimeNs connected_since_ns = kNoTime;  // wall clock, while open
   TimeNs next_attempt_ns = kNoTime;     // wall clock, while waiting
   uint64_t attempts = 0, sessions = 0;  // connections attempted, and welcomed
+  uint64_t moves = 0;                   // to the owner of the jobs
   uint64_t credit = 0;
   TimeNs round_trip_ns = 0;           // of the last ping
   TimeNs stalled_since_ns = kNoTime;  // wall clock: since when frames in flight lack an acknowledgement
@@ -105,6 +109,10 @@ class Forwarder {
   void connected(Result<std::unique_ptr<io::Stream>> stream);
   // Called by the session when its connection is lost; the session is unusable afterwards.
   void lost(const std::string& why, bool hopeless, TimeNs open_since_ns);
+  // Called by the session when all that it sent is acknowledged, in place of lost().
+  void moved(const std::string& to);
+  void failed(const std::string& why);
+  void closed();
   void wait_after(const std::string& why);
   TimeNs mono() const { return env_.now(io::Clock::kMonotonic); }
   TimeNs wall() const { return env_.now(io::Clock::kWall); }
@@ -114,8 +122,14 @@ class Forwarder {
   FrameSource& source_;
   const std::function<peer::Status()> status_;
   Backoff backoff_;
+  Route route_;
   EvidencePolicy policy_;
   ForwarderStats stats_;
+  struct Acked {
+    uint64_t epoch = 0, sequence = 0;
+    std::string by;  // address of the collector
+  };
+  std::array<Acked, peer::kLogs.size()> acked_;  // the newest acknowledgement of each log
   std::unique_ptr<io::Timer> attempt_;
   std::unique_ptr<io::Connecting> connecting_;
   std::unique_ptr<Session> session_;

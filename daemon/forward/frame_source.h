@@ -43,6 +43,10 @@ struct ReadRequest {
   uint64_t after = 0;
   // Starts with the checkpoint of the first segment, because the peer does not have earlier declarations.
   bool with_checkpoint = false;
+  // Up to here the peer needs no more than the declarations: the checkpoint is that of the segment with the
+  // next frame, or else of the one after `after`, if it is not before `after`; of frames up to here only
+  // those that declare have bytes.
+  uint64_t declares_until = 0;
   // Limit for frames with bytes; one larger frame is permitted; checkpoints do not count.
   size_t max_bytes = 0;
   size_t max_frames = 0;  // with or without bytes

@@ -26,7 +26,12 @@ constexpr size_t kUnackedFrames = 32'768;
 // or seconds on a slow disk.
 constexpr TimeNs kStallNs = 10 * kNsPerSecond;
 
+// Time that the collector has for its last acknowledgements before the agent leaves it for the owner of its
+// jobs. What it has not acknowledged then is sent again, under the same numbers.
+constexpr TimeNs kLeaveNs = 30 * kNsPerSecond;
+
 constexpr const char* kByPolicy = "not forwarded by policy";
+constexpr const char* kElsewhere = "another collector has it";
 constexpr const char* kFreed = "no longer held by the agent";
 constexpr const char* kUnreadable = "cannot be read from the agent's disk";
 
@@ -51,10 +56,10 @@ Session::Session(Forwarder& owner, std::unique_ptr<io::Stream> stream)
     start();
     return;
   }
-  const auto to = io::split_address(owner_.options_.to);
+  const auto to = io::split_address(owner_.route_.at());
   auto tls = std::make_unique<io::TlsStream>(
       owner_.env_, std::move(stream), owner_.options_.tls,
-      io::TlsStream::Options{io::TlsStream::Side::kConnects, to ? to->host : owner_.options_.to},
+      io::TlsStream::Options{io::TlsStream::Side::kConnects, to ? to->host : owner_.route_.at()},
       [this](Status status) { ready(std::move(status)); });
   tls_ = tls.get();
   verified_by_ = owner_.options_.tls;
@@ -92,10 +97,10 @@ void Session::on_bytes(std::string_view bytes) {
   splitter_.add(bytes);
   while (!dead_) {
     auto message = splitter_.next();
-    if (!message) return lose(owner_.options_.to + ": " + message.error().text, true);
+    if (!message) return lose(owner_.route_.at() + ": " + message.error().text, true);
     if (!*message) return;
     if (handle(**message)) continue;
-    return lose(fmt::format("{}: a message of kind \"{}\" came where it does not belong", owner_.options_.to,
+    return lose(fmt::format("{}: a message of kind \"{}\" came where it does not belong", owner_.route_.at(),
                             peer::name_of(**message)),
                 true);
   }
@@ -103,7 +108,7 @@ void Session::on_bytes(std::string_view bytes) {
 
 void Session::on_end(const Error* error) {
   CULPRIT_CHECK(thread_.here());
-  lose(error == nullptr ? owner_.options_.to + ": closed the connection" : error->text);
+  lose(error == nullptr ? owner_.route_.at() + ": closed the connection" : error->text);
 }
 
 // ---- time
@@ -113,16 +118,17 @@ void Session::tick() {
   const TimeNs now = owner_.mono();
   const ForwarderOptions& options = owner_.options_;
   if (!open_ && now - begun_ns_ > options.handshake_ns)
-    return lose(options.to + ": took the connection and did not welcome it in time");
+    return lose(owner_.route_.at() + ": took the connection and did not welcome it in time");
   if (now - last_received_ns_ > options.silence_ns)
-    return lose(
-        fmt::format("{}: has been silent for {} s", options.to, (now - last_received_ns_) / kNsPerSecond));
+    return lose(fmt::format("{}: has been silent for {} s", owner_.route_.at(),
+                            (now - last_received_ns_) / kNsPerSecond));
   if (!open_) return;
   if (const Status holds = certificate_holds(); !holds) return lose(holds.error().text, true);
   if (now - beaten_ns_ >= options.ping_ns) beat(now);
   note_stall(now);
   for (Out& out : outs_) out.waits = false;
   pump();
+  leave_if_done();
 }
 
 // Whether a new connection would still accept the collector's certificate.
@@ -148,6 +154,7 @@ void Session::beat(TimeNs now) {
     state.unacked_frames = next - std::min(next, progress(reported.log).acked + 1);
     if (state.oldest_ns == kNoTime) state.oldest_ns = progress(reported.log).oldest_unacked_ns;
   }
+  jobs_ = status.jobs;
   write(status);
   write(peer::Ping{static_cast<uint64_t>(now)});
 }
@@ -166,11 +173,11 @@ void Session::note_stall(TimeNs now) {
 // False: the message is not permitted in this state.
 bool Session::handle(const peer::Message& message) {
   if (const auto* refused = std::get_if<peer::Refused>(&message)) {
-    lose(owner_.options_.to + ": refuses this host: " + refused->sentence, is_hopeless(refused->code));
+    lose(owner_.route_.at() + ": refuses this host: " + refused->sentence, is_hopeless(refused->code));
     return true;
   }
   if (const auto* bye = std::get_if<peer::Bye>(&message)) {
-    lose(owner_.options_.to + ": " + bye->sentence);
+    lose(owner_.route_.at() + ": " + bye->sentence);
     return true;
   }
   if (const auto* answer = std::get_if<peer::Welcome>(&message)) return welcome(*answer);
@@ -204,6 +211,10 @@ bool Session::handle(const peer::Message& message) {
   if (std::holds_alternative<peer::CheckHost>(message) || std::holds_alternative<peer::AlignHost>(message) ||
       std::holds_alternative<peer::AlignJudged>(message)) {
     owner_.source_.check_host(message);
+    return true;
+  }
+  if (const auto* owners = std::get_if<peer::JobOwners>(&message)) {
+    on_owners(*owners);
     return true;
   }
   if (const auto* advise = std::get_if<peer::Advise>(&message)) {
@@ -255,6 +266,13 @@ void Session::begin_log(const peer::LogBounds& reported, const peer::LogMark& ma
   log.trouble.clear();
   log.sent = log.acked = out.cursor;
   if (out.cursor > 0) owner_.source_.acknowledged(reported.log, out.cursor);
+  // The next owner of a job needs the past of its condensed log, which is small. Evidence stays where it is.
+  if (reported.log != Log::kEvidence) return;
+  const Forwarder::Acked& acked = owner_.acked_[static_cast<size_t>(reported.log)];
+  if (acked.epoch != reported.epoch || acked.by == owner_.route_.at()) return;
+  // Also where the gap is there already: the declarations that were to follow it may have been lost.
+  out.with_checkpoint = true;
+  out.elsewhere = std::min(acked.sequence, reported.next - 1);
 }
 
 bool Session::acknowledge(const peer::Ack& ack) {
@@ -267,6 +285,9 @@ bool Session::acknowledge(const peer::Ack& ack) {
   if (ack.sequence > log.acked) {
     CULPRIT_CHECK(ack.sequence <= out.cursor);
     log.acked = ack.sequence;
+    Forwarder::Acked& newest = owner_.acked_[static_cast<size_t>(ack.log)];
+    if (newest.epoch != ack.epoch || newest.sequence < ack.sequence)
+      newest = {ack.epoch, ack.sequence, owner_.route_.at()};
     TimeNs decided_ns = kNoTime;
     while (!out.sent.empty() && out.sent.front().to <= ack.sequence) {
       if (out.sent.front().packed_ns != kNoTime) decided_ns = out.sent.front().packed_ns;
@@ -286,7 +307,25 @@ bool Session::acknowledge(const peer::Ack& ack) {
     owner_.source_.acknowledged(ack.log, ack.sequence);
   }
   pump();
+  leave_if_done();
   return true;
+}
+
+void Session::on_owners(const peer::JobOwners& owners) {
+  const auto to = owner_.route_.owner(jobs_, owners.others, owner_.mono());
+  if (!to) return leaves_to_.clear(), pump();
+  if (leaves_to_.empty()) leaves_ns_ = owner_.mono();
+  leaves_to_ = *to;
+  leave_if_done();
+}
+
+void Session::leave_if_done() {
+  if (dead_ || leaves_to_.empty()) return;
+  const bool waits = std::any_of(outs_.begin(), outs_.end(),
+                                 [](const Out& out) { return out.reading || !out.sent.empty(); });
+  if (waits && owner_.mono() - leaves_ns_ < kLeaveNs) return;
+  bye("moves to " + leaves_to_ + ", which owns its jobs");
+  owner_.moved(leaves_to_);
 }
 
 // ---- sending
@@ -316,8 +355,8 @@ void Session::pump() {
 
 bool Session::may_read(Log log) {
   const Out& out = this->out(log);
-  if (!open_ || !out.enabled || out.reading || out.waits || stream_->unsent() >= kQueueBytes ||
-      out.sent.size() >= kUnackedFrames || room(log) == 0)
+  if (!open_ || !leaves_to_.empty() || !out.enabled || out.reading || out.waits ||
+      stream_->unsent() >= kQueueBytes || out.sent.size() >= kUnackedFrames || room(log) == 0)
     return false;
   if (out.cursor + 1 >= owner_.source_.bounds(log).next) return false;
   if (log == Log::kCondensed) return true;
@@ -338,6 +377,7 @@ void Session::read(Log log) {
   request.log = log;
   request.after = out.cursor;
   request.with_checkpoint = out.with_checkpoint;
+  request.declares_until = out.elsewhere;
   request.max_bytes = std::min<uint64_t>(room(log), kReadBytes);
   request.max_frames = kReadFrames;
   if (log == Log::kEvidence) {
@@ -379,7 +419,8 @@ void Session::send_frames(Log log, std::vector<SourceFrame> frames) {
   uint64_t unselected = 0;  // up to here; one message for consecutive ones
   TimeNs unselected_ns = kNoTime;
   const auto tell_unselected = [&] {
-    if (unselected > out.cursor) skip(log, unselected, kByPolicy, unselected_ns);
+    if (unselected > out.cursor)
+      skip(log, unselected, unselected <= out.elsewhere ? kElsewhere : kByPolicy, unselected_ns);
   };
   for (SourceFrame& frame : frames) {
     const bool data = frame.kind == FrameKind::kData;
@@ -389,8 +430,12 @@ void Session::send_frames(Log log, std::vector<SourceFrame> frames) {
     const uint64_t before = data ? frame.sequence - 1 : frame.sequence;
     if (before > reached) {
       tell_unselected();
-      skip(log, before, before < owner_.source_.bounds(log).first ? kFreed : kUnreadable);
+      skip(log, before,
+           before <= out.elsewhere                     ? kElsewhere
+           : before < owner_.source_.bounds(log).first ? kFreed
+                                                       : kUnreadable);
     }
+    if (frame.sequence > out.elsewhere && unselected <= out.elsewhere) tell_unselected();
     if (data && frame.bytes.empty()) {
       unselected = frame.sequence;
       unselected_ns = frame.packed_ns;

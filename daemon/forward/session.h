@@ -38,6 +38,7 @@ class Session {
     bool enabled = false;
     bool reading = false;
     bool waits = false;            // for time or for new frames
+    uint64_t elsewhere = 0;        // up to here another collector has the frames
     bool with_checkpoint = false;  // for the next read: the collector does not have earlier declarations
     std::deque<Sent> sent;
   };
@@ -56,6 +57,8 @@ class Session {
   bool welcome(const peer::Welcome& welcome);
   void begin_log(const peer::LogBounds& reported, const peer::LogMark& mark);
   bool acknowledge(const peer::Ack& ack);
+  void on_owners(const peer::JobOwners& owners);
+  void leave_if_done();
 
   void pump();
   bool may_read(peer::Log log);
@@ -82,6 +85,9 @@ class Session {
   peer::Splitter splitter_;
   std::vector<peer::LogBounds> reported_;  // as sent in Hello
   std::array<Out, peer::kLogs.size()> outs_;
+  std::vector<std::string> jobs_;  // as sent in the last Status
+  std::string leaves_to_;          // the collector that owns the jobs: nothing more is sent to this one
+  TimeNs leaves_ns_ = kNoTime;     // monotonic: since when
   bool open_ = false, dead_ = false, pumping_ = false, again_ = false;
   TimeNs begun_ns_, last_received_ns_, beaten_ns_ = 0;  // monotonic
   TimeNs open_since_ns_ = kNoTime;                      // monotonic

@@ -30,4 +30,10 @@ std::string network_of(std::string_view address) {
   return std::string(::inet_ntop(AF_INET6, &six, text, sizeof text)) + "/64";
 }
 
+bool is_loopback(std::string_view address) {
+  const std::string_view host = address.substr(0, address.rfind(':'));
+  return host == "localhost" || host == "[::1]" ||
+         (host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos);
+}
+
 }  // namespace culprit::io

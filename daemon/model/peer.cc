@@ -14,7 +14,8 @@ namespace culprit::peer {
 namespace {
 
 constexpr ProtocolMark kMark = {{'C', 'P'}, "what came is none of our messages"};
-constexpr size_t kProgramBytes = 64, kBootIdBytes = 64, kHostBytes = 253, kJobBytes = 256;
+constexpr size_t kProgramBytes = 64, kBootIdBytes = 64, kHostBytes = 253, kJobBytes = 256,
+                 kAddressBytes = kHostBytes + 8;
 // Limit of log kinds in a message: a newer version may have more kinds.
 constexpr size_t kLogsMax = 8;
 // Limit of sequence numbers, so that each has a successor. One frame per nanosecond would take a century to
@@ -264,14 +265,25 @@ void fields(Io& io, M& m) {
 }
 
 template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, JobOwners>
+void fields(Io& io, M& m) {
+  io.list(m.others, kStatusJobs, [&](auto& one) {
+    io.text(one.job, kJobBytes, "the job's name is too long");
+    io.text(one.address, kAddressBytes, "the address is too long");
+    io.number(one.epoch);
+  });
+}
+
+template <class Io, class M>
 requires std::is_same_v<std::remove_const_t<M>, Unknown>
 void fields(Io&, M&) {}
 
 // The type on the wire is the index in Message: existing entries stay, new ones are appended.
 constexpr const char* kNames[] = {
-    "unknown message", "hello",      "welcome",      "frame",   "skipped",    "ack",          "status",
-    "wanted",          "ping",       "pong",         "refused", "bye",        "steps wanted", "stacks wanted",
-    "end tasks",       "check host", "check result", "advise",  "align host", "align result", "align judged"};
+    "unknown message", "hello",         "welcome",      "frame",      "skipped",      "ack",
+    "status",          "wanted",        "ping",         "pong",       "refused",      "bye",
+    "steps wanted",    "stacks wanted", "end tasks",    "check host", "check result", "advise",
+    "align host",      "align result",  "align judged", "job owners"};
 static_assert(std::size(kNames) == std::variant_size_v<Message>);
 
 template <size_t I = 1>

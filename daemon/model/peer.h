@@ -220,6 +220,20 @@ struct Advise {
   bool operator==(const Advise&) const = default;
 };
 
+// A job whose partition another member of the collector's cluster owns (docs/cluster.md).
+struct JobOwner {
+  std::string job;
+  std::string address;  // of the owner, for agents
+  uint64_t epoch = 0;   // of the partition: a higher one is newer
+  bool operator==(const JobOwner&) const = default;
+};
+// From a collector in a cluster, after each Status with jobs: those of them that others own. The collector
+// accepts frames of all jobs all the same. An agent without this message skips it and stays.
+struct JobOwners {
+  std::vector<JobOwner> others;
+  bool operator==(const JobOwners&) const = default;
+};
+
 // From a peer that sent nothing else for a while; the other peer answers with a Pong.
 struct Ping {
   uint64_t stamp = 0;
@@ -263,7 +277,7 @@ struct Unknown {
 
 using Message = std::variant<Unknown, Hello, Welcome, Frame, Skipped, Ack, Status, Wanted, Ping, Pong,
                              Refused, Bye, StepsWanted, StacksWanted, EndTasks, CheckHost, CheckResult,
-                             Advise, AlignHost, AlignResult, AlignJudged>;
+                             Advise, AlignHost, AlignResult, AlignJudged, JobOwners>;
 const char* name_of(const Message& message);
 
 constexpr size_t kHeaderBytes = kMessageHeaderBytes;

@@ -88,7 +88,7 @@ void to_collector(NetEnv& env, std::string_view bytes) {
   sink.collector = collector.get();
   Source source;
   forward::ForwarderOptions agent;
-  agent.to = kAddress, agent.host = "node-1", agent.boot_id = "b";
+  agent.to = {kAddress}, agent.host = "node-1", agent.boot_id = "b";
   forward::Forwarder good(env, agent, source, nullptr);
   good.start();
   env.read();
@@ -111,7 +111,7 @@ void to_forwarder(NetEnv& env, std::string_view bytes) {
   });
   Source source;
   forward::ForwarderOptions agent;
-  agent.to = kAddress, agent.host = "node-1", agent.boot_id = "b";
+  agent.to = {kAddress}, agent.host = "node-1", agent.boot_id = "b";
   forward::Forwarder forwarder(env, agent, source, nullptr);
   forwarder.start();
   env.read();

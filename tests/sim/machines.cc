@@ -77,7 +77,7 @@ bool Daemon::start() {
     known = std::max(known, sequence);
   };
   forward::ForwarderOptions forward;
-  forward.to = kCollectorAddress;
+  forward.to = {kCollectorAddress};
   forward.host = plan.host, forward.boot_id = "boot", forward.program = "0.1.0";
   forward.seed = mix64(plan.seed, 100 + lives);
   forward.window_bytes = plan.window_bytes;

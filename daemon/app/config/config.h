@@ -134,7 +134,7 @@ struct Config {
     uint64_t max_size = uint64_t{4} << 30;
   } spool;
   struct Forward {
-    std::string to;  // empty: nowhere
+    std::vector<std::string> to;  // collectors: the next if one fails; empty: nowhere
     TlsFiles tls;
     struct Evidence {
       EvidencePolicy policy = EvidencePolicy::kAll;

@@ -129,8 +129,12 @@ const Option kOptions[] = {
     {"spool.max_size", SizeType{OF(uint64_t, spool.max_size), 16 * kMiB, 64 * kTiB}, false, nullptr,
      "Disk limit of the evidence. Above it the oldest evidence of the user with the most is deleted, and "
      "counted."},
-    {"forward.to", TEXT(forward.to, check_tcp_address, "HOST:PORT"), false, "\"collector.example:7421\"",
-     "Address of the collector. Any address but loopback requires forward.tls."},
+    {"forward.to",
+     TextsType{OF(std::vector<std::string>, forward.to), check_tcp_address, "HOST:PORT or list of it", true},
+     false, "\"collector.example:7421\"",
+     "Address of the collector. Of a list the agent sends to one, and to the next if that one fails; "
+     "collectors that share their jobs send it on to the owner of its job. Any address but loopback requires "
+     "forward.tls."},
     {"forward.tls.cert", TEXT(forward.tls.cert, check_absolute_path, kPath), false,
      "\"/etc/culprit/host.pem\"", "This host's certificate, issued for host.name."},
     {"forward.tls.key", TEXT(forward.tls.key, check_absolute_path, kPath), false, "\"/etc/culprit/host.key\"",

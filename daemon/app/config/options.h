@@ -28,6 +28,7 @@ struct TextsType {
   std::vector<std::string>& (*of)(Config&);
   Check check;  // check of each element
   const char* name;
+  bool or_one = false;  // a string alone is a list of it
 };
 struct FlagType {
   bool& (*of)(Config&);

@@ -318,8 +318,14 @@ class Reader {
   }
 
   void value(const TextsType& type, const std::string& key, const toml::node& node) {
+    if (type.or_one && node.is_string()) {
+      if (const std::string* given = text(key, node, ""); given && fits(key, node, *given, type.check))
+        type.of(config()) = {*given};
+      return;
+    }
     const toml::array* items = node.as_array();
-    if (!items) return wrong_type(key, "an array of strings", node);
+    if (!items)
+      return wrong_type(key, type.or_one ? "a string or an array of strings" : "an array of strings", node);
     if (items->size() > kListItems)
       return refuse(at(node.source()), fmt::format("'{}' has more than {} entries", key, kListItems));
     std::vector<std::string> out;
@@ -433,9 +439,12 @@ class Reader {
   // Requires protection of addresses and data that other hosts can reach.
   void check_reach() {
     const Config& c = config();
-    if (!c.forward.to.empty() && !is_loopback(c.forward.to) && !was_set("forward.tls.cert"))
-      refuse(place_of("forward.to"),
-             fmt::format("'forward.to' {} is another host: it needs forward.tls", in_quotes(c.forward.to)));
+    for (const std::string& to : c.forward.to)
+      if (!is_loopback(to) && !was_set("forward.tls.cert")) {
+        refuse(place_of("forward.to"),
+               fmt::format("'forward.to' {} is another host: it needs forward.tls", in_quotes(to)));
+        break;
+      }
     if (c.role == DaemonRole::kAgent && !was_set("forward.to") && was_set("role"))
       refuse(place_of("role"), "role agent needs 'forward.to', the collector to send to");
     if (c.role != DaemonRole::kAgent && !is_loopback(c.collector.listen) && !was_set("collector.tls.cert"))

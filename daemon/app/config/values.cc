@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "core/logs/placement.h"
 #include "core/rules/keys.h"
+#include "io/address.h"
 #include "model/report.h"
 
 namespace culprit::app {
@@ -284,11 +285,7 @@ std::string check_listen_address(std::string_view text) {
   return check_tcp_address(text);
 }
 
-bool is_loopback(std::string_view address) {
-  const std::string_view host = address.substr(0, address.rfind(':'));
-  return host == "localhost" || host == "[::1]" ||
-         (host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos);
-}
+bool is_loopback(std::string_view address) { return io::is_loopback(address); }
 
 bool goes_in_clear(std::string_view url) {
   constexpr std::string_view kScheme = "http://";

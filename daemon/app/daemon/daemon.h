@@ -29,6 +29,7 @@
 #include "app/daemon/intake/process_watch.h"
 #include "app/daemon/intake/sources.h"
 #include "app/daemon/keep/recorder.h"
+#include "app/daemon/recover/job_owners.h"
 #include "app/daemon/recover/lease_service.h"
 #include "app/daemon/recover/recovery_service.h"
 #include "app/daemon/self/black_box.h"

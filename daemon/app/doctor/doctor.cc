@@ -681,7 +681,7 @@ class Examination {
       const auto at = reported.find(name);
       return at != reported.end() && at->is_string() ? at->get<std::string>() : std::string();
     };
-    const std::string to = config().forward.to;
+    const std::string to = word("to");
     if (word("state") != "open")
       return bad("collector", fmt::format("nothing goes to the collector: {}", word("sentence")),
                  fmt::format("nc -vz {} {}   # from here; on {}: systemctl status culpritd",

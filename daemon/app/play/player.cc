@@ -90,7 +90,7 @@ Status Player::add_hosts() {
     host->agent = std::make_unique<PlayAgent>(
         PlayAgentOptions{names[i], options_.job, options_.root, options_.evidence, options_.rules});
     forward::ForwarderOptions forward;
-    forward.to = options_.to;
+    forward.to = {options_.to};
     forward.host = names[i];
     forward.boot_id = fmt::format("played-{}", host->agent->bounds(peer::Log::kCondensed).epoch);
     forward.program = CULPRIT_VERSION;

@@ -174,7 +174,7 @@ struct Agent {
         acked[static_cast<size_t>(log)] = sequence;
       };
       forward::ForwarderOptions options;
-      options.to = "localhost:" + std::to_string(plan.port);
+      options.to = {"localhost:" + std::to_string(plan.port)};
       options.tls = must(io::TlsCredentials::load(plan.tls));
       options.host = plan.host, options.boot_id = "boot", options.program = "bench";
       options.seed = hash64(plan.host);

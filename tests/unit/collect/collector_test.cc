@@ -511,4 +511,27 @@ BOOST_AUTO_TEST_CASE(the_clock_of_a_host_is_compared_with_ours) {
   BOOST_TEST(host.version.minor == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(a_status_with_jobs_is_answered_with_their_owners_where_others_share_them) {
+  for (const bool shares : {false, true}) {
+    Receiver receiver;
+    std::vector<std::string> asked;
+    if (shares)
+      receiver.options.others_jobs = [&](const std::vector<std::string>& jobs) {
+        asked = jobs;
+        return std::vector<peer::JobOwner>{{"qwen", "b:1", 7}};
+      };
+    receiver.start();
+    Agent agent(receiver.env);
+    agent.hello("node-1", 1);
+    peer::Status status;
+    agent.say(status);
+    status.jobs = {"llama", "qwen"};
+    agent.say(status);
+    BOOST_TEST(agent.received() == (shares ? "welcome; job owners" : "welcome"));
+    BOOST_TEST((asked == (shares ? status.jobs : std::vector<std::string>())));
+    agent.frame(1);  // frames of all jobs are accepted all the same
+    BOOST_TEST(agent.received() == "ack 1");
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -76,7 +76,10 @@ class MemorySource final : public FrameSource {
   std::vector<SourceFrame> collect(const ReadRequest& request) {
     const MemoryLog& from = of(request.log);
     std::vector<SourceFrame> frames;
-    uint64_t sequence = std::max(request.after + 1, from.first), bytes = 0;
+    uint64_t after = request.after;
+    if (request.with_checkpoint && std::max(request.declares_until + 1, from.first) < from.next())
+      after = std::max(after, request.declares_until);
+    uint64_t sequence = std::max(after + 1, from.first), bytes = 0;
     if (request.with_checkpoint && sequence < from.next())
       frames.push_back({peer::FrameKind::kCheckpointEnd, sequence - 1, env.wall_ns,
                         "checkpoint " + std::to_string(sequence - 1)});
@@ -86,6 +89,7 @@ class MemorySource final : public FrameSource {
       const bool declares = from.declares[sequence - 1];
       if (request.selection.stops_at(frame.packed_ns, declares)) break;
       if (!request.selection.selects(frame.packed_ns, declares)) frame.bytes.clear();
+      if (sequence <= request.declares_until && !declares) frame.bytes.clear();
       if (bytes > 0 && bytes + frame.bytes.size() > request.max_bytes) break;
       bytes += frame.bytes.size();
       frames.push_back(std::move(frame));
@@ -185,12 +189,14 @@ struct Pair {
   MemorySource source{env};
   MemorySink sink;
   ForwarderOptions agent;
+  std::vector<std::string> jobs;  // that the agent reports
   collect::CollectorOptions receiver;
   std::unique_ptr<collect::Collector> collector;
   std::unique_ptr<Forwarder> forwarder;
 
   Pair() {
-    agent.to = receiver.listen = kAddress;
+    receiver.listen = kAddress;
+    agent.to = {kAddress};
     agent.host = "node-3", agent.boot_id = "boot-1", agent.program = receiver.program = "0.1.0";
     agent.seed = 7;
   }
@@ -205,7 +211,11 @@ struct Pair {
     collector.reset();
   }
   void start_agent() {
-    forwarder = std::make_unique<Forwarder>(env, agent, source, [] { return peer::Status(); });
+    forwarder = std::make_unique<Forwarder>(env, agent, source, [this] {
+      peer::Status status;
+      status.jobs = jobs;
+      return status;
+    });
     forwarder->start();
     env.read();
   }

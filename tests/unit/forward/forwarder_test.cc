@@ -294,7 +294,7 @@ BOOST_AUTO_TEST_CASE(agents_that_lost_their_collector_at_one_moment_come_back_sp
     sources.push_back(std::make_unique<MemorySource>(env));
     sources.back()->logs[0].epoch = 10 * i + 1, sources.back()->logs[1].epoch = 10 * i + 2;
     ForwarderOptions options;
-    options.to = kAddress;
+    options.to = {kAddress};
     options.host = "node-" + std::to_string(i), options.boot_id = "b", options.seed = i;
     agents.push_back(std::make_unique<Forwarder>(env, options, *sources.back(), nullptr));
     agents.back()->start();

@@ -40,7 +40,8 @@ const std::vector<Message>& samples() {
       AlignResult{
           "d-0002", {{"cuda:3", "torch 2.4, H100", "ab12", true}, {"cpu", "k", "", false}}, true, "later"},
       AlignJudged{"d-0002", CheckAnswer::kFailed, "cuda:3: other bits"},
-      Advise{"llama", "d-0003", 1000, {7, AdviceKind::kRollback, 120, 9, 60000, AdviceReason::kNumbers}});
+      Advise{"llama", "d-0003", 1000, {7, AdviceKind::kRollback, 120, 9, 60000, AdviceReason::kNumbers}},
+      JobOwners{{{"llama", "collector-2:7421", 9}, {"ml/qwen", "[fe80::1]:7421", 12}}}, JobOwners{});
   return all;
 }
 

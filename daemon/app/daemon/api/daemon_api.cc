@@ -85,7 +85,7 @@ void add_parts(Report& report, const std::vector<std::string>& troubles) {
   if (!report.verdict && report.missing.size() > before) conclude_again(report);
 }
 
-void add_forward(json& out, const std::string& to, const UplinkCounters& f) {
+void add_forward(json& out, const UplinkCounters& f) {
   out["jobs"] = f.jobs;
   out["lines"] = f.feed.lines;
   out["bytes"] = f.feed.bytes;
@@ -102,7 +102,8 @@ void add_forward(json& out, const std::string& to, const UplinkCounters& f) {
                                 {"left_out", sent.skipped_frames},
                                 {"trouble", sent.trouble.empty() ? json(nullptr) : json(sent.trouble)}};
   }
-  out["forward"] = {{"to", to},
+  out["forward"] = {{"to", f.forward.to},
+                    {"moves", f.forward.moves},
                     {"state", forward::name_of(f.forward.phase)},
                     {"sentence", f.sentence},
                     {"collector", f.forward.collector.empty() ? json(nullptr) : json(f.forward.collector)},
@@ -228,7 +229,7 @@ json DaemonApi::status_values() {
                       {"jobs_without_engine", parts_.engine->counts().without_engine},
                       {"jobs_not_read", parts_.engine->counts().waiting}};
   }
-  if (parts_.uplink) add_forward(out, parts_.config->forward.to, parts_.uplink->counters());
+  if (parts_.uplink) add_forward(out, parts_.uplink->counters());
   if (const CopyService* copies = parts_.copies ? parts_.copies() : nullptr)
     out["copies"] = copies_values(*copies);
   json tails = json::array();

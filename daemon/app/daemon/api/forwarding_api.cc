@@ -6,7 +6,7 @@ namespace culprit::app {
 
 void ForwardingApi::redirect(const Answer& answer) const {
   answer(fail(ErrorCode::kNotFound, fmt::format("{} forwards to {}: ask there", parts_.config->host.name,
-                                                parts_.config->forward.to)));
+                                                parts_.uplink->counters().forward.to)));
 }
 
 }  // namespace culprit::app

@@ -70,6 +70,11 @@ void JobVerdicts::put_unsettled(const RunVerdict& v, TimeNs now) {
   one.title = d.title, one.confidence = d.confidence, one.at_ns = now;
 }
 
+std::string JobVerdicts::resolve(const std::string& job) const {
+  const std::string id = id_of(job);
+  return id.empty() ? job : parts_.jobs->resolve(id);
+}
+
 std::vector<std::string> JobVerdicts::waits(const std::string& id) const {
   std::vector<std::string> out;
   const auto is_of = [&](const std::string& job) { return parts_.jobs->resolve(id_of(job)) == id; };

@@ -44,6 +44,8 @@ class JobVerdicts {
 
   // The scheduler's id of the job, by culprit's; empty: it has none.
   std::string id_of(const std::string& job) const;
+  // The same by any name that agents have for the job; the name if it has none.
+  std::string resolve(const std::string& job) const;
   // The verdict behind a job's decision, by its id at the scheduler; null: none.
   const RunVerdict* of(const std::string& job) const;
   // Culprit's id of a job of the scheduler, once a verdict on it was used; else the same.

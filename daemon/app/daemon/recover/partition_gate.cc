@@ -108,6 +108,22 @@ PartitionGate::State PartitionGate::state() const {
   return out;
 }
 
+std::vector<peer::JobOwner> PartitionGate::others_jobs(
+    const std::vector<std::string>& jobs, const std::function<std::string(const std::string&)>& id_of) const {
+  std::vector<peer::JobOwner> out;
+  const std::lock_guard lock(mutex_);
+  if (stopped_ || !member_.is_fresh(boot_now())) return out;
+  for (const std::string& job : jobs) {
+    const auto part = std::ranges::find(state_.view.parts, cluster::partition_of(id_of(job)), &PartRow::part);
+    if (part == state_.view.parts.end() || part->owner.empty() || part->owner == name_ || part->left_ns <= 0)
+      continue;
+    const auto member = std::ranges::find(state_.view.members, part->owner, &MemberRow::name);
+    if (member == state_.view.members.end() || member->address.empty()) continue;
+    out.push_back({job, member->address, part->epoch});
+  }
+  return out;
+}
+
 bool PartitionGate::is_open() const {
   const std::lock_guard lock(mutex_);
   return !stopped_ && member_.is_fresh(boot_now());

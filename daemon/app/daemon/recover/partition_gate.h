@@ -5,6 +5,7 @@
 // Any thread. Blocking: round(), give_back() and reserve(), each for some seconds at most.
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "app/daemon/recover/act_gate.h"
 #include "base/status.h"
 #include "core/cluster/member.h"
+#include "model/peer.h"
 #include "store/postgres/cluster_store.h"
 
 namespace culprit::app {
@@ -40,6 +42,10 @@ class PartitionGate final : public ActGate {
     uint64_t fenced = 0, reserved = 0;  // actions since the start
   };
   State state() const;
+  // Those of `jobs` that other members own; none while the database does not answer. `id_of`: the scheduler's
+  // id of a job.
+  std::vector<peer::JobOwner> others_jobs(const std::vector<std::string>& jobs,
+                                          const std::function<std::string(const std::string&)>& id_of) const;
   const std::string& name() const { return name_; }
   const std::string& address() const { return address_; }
   // What the rounds since the last call took and lost: sentences for the log.

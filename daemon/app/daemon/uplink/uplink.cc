@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/jobs/job_recognition.h"
 #include "base/check.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -75,15 +76,20 @@ struct Uplink::Reader {
   Result<std::vector<forward::SourceFrame>> read(const forward::ReadRequest& request, uint64_t until) {
     store::FrameReader& log = logs[static_cast<size_t>(request.log)];
     std::vector<forward::SourceFrame> out;
+    uint64_t after = request.after;
     if (request.with_checkpoint) {
-      auto checkpoint = log.checkpoint(request.after);
+      auto checkpoint = log.checkpoint(std::max(request.after, request.declares_until));
+      if (checkpoint && checkpoint->frames.empty() && request.declares_until > request.after)
+        checkpoint = log.checkpoint(request.after);
       if (!checkpoint) return tl::unexpected(checkpoint.error());
+      // Inside a segment the peer has its checkpoint: it would go back to it.
+      if (request.declares_until > 0 && checkpoint->sequence < request.after) checkpoint->frames.clear();
+      after = std::max(after, checkpoint->sequence);
       for (store::VerbatimFrame& frame : checkpoint->frames)
         out.push_back({frame_kind_of(frame.header.kind), frame.header.sequence, frame.header.time_ns,
                        std::move(frame.bytes)});
     }
     size_t bytes = 0, frames = 0;
-    uint64_t after = request.after;
     while (bytes < request.max_bytes && frames < request.max_frames) {
       auto found = log.read({after, until, request.max_bytes - bytes});
       if (!found && frames == 0) return tl::unexpected(found.error());
@@ -95,7 +101,8 @@ struct Uplink::Reader {
           if (frames == 0) out.clear();
           return out;
         }
-        const bool selected = request.selection.selects(header.time_ns, header.declares);
+        const bool selected = request.selection.selects(header.time_ns, header.declares) &&
+                              (header.sequence > request.declares_until || header.declares);
         if (!selected) frame.bytes.clear();
         bytes += frame.bytes.size();
         ++frames;
@@ -189,6 +196,7 @@ void Uplink::connect() {
     out.logs = {{peer::Log::kCondensed, reported_.stats.bytes, 0, kNoTime},
                 {peer::Log::kEvidence, evidence.bytes, 0, kNoTime}};
     out.jobs = reported_.jobs;
+    std::erase(out.jobs, kDefaultJob);  // what names no job has no owner
     if (out.jobs.size() > peer::kStatusJobs) out.jobs.resize(peer::kStatusJobs);
     return out;
   };
@@ -221,6 +229,9 @@ peer::LogBounds Uplink::bounds(peer::Log log) const {
 void Uplink::read(forward::ReadRequest request, Done done) {
   CULPRIT_CHECK(owner_.here());
   const uint64_t until = log_synced(request.log);
+  // A collector that lacks deleted blocks cannot read the sessions that they began.
+  const bool lacks = request.with_checkpoint && request.after + 1 < bounds(request.log).first;
+  if (lacks && request.log == peer::Log::kCondensed) worker_->submit([this] { feed_->renew(); });
   auto frames = std::make_shared<Result<std::vector<forward::SourceFrame>>>();
   reading_->submit([readers = readers_, request, until, frames] { *frames = readers->read(request, until); },
                    [frames, done = std::move(done)] { done(std::move(*frames)); });

@@ -23,7 +23,7 @@ class Host {
     config_.state_dir = folder_;
     config_.role = DaemonRole::kAgent;
     config_.host.name = "node-0";
-    config_.forward.to = "127.0.0.1:1";
+    config_.forward.to = {"127.0.0.1:1"};
     start();
   }
   ~Host() {
