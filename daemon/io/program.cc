@@ -22,6 +22,7 @@ namespace culprit::io {
 namespace {
 
 constexpr int kRoundMs = 50;
+constexpr TimeNs kLastOutputNs = kNsPerSecond;  // after the end of a program
 constexpr size_t kReasonBytes = 300;
 
 struct ProgramPipe {
@@ -59,11 +60,13 @@ class NoPipeSignal {
   sigset_t pipe_, before_;
 };
 
-// Moves the bytes of one program until it has closed its outputs, or a limit is reached.
+// Moves the bytes of one program until it has closed its outputs, or a limit is reached. A service that the
+// program started may keep them open for ever.
 class Exchange {
  public:
-  Exchange(const ProgramRun& run, Descriptor in, Descriptor out, Descriptor err)
+  Exchange(const ProgramRun& run, Child& child, Descriptor in, Descriptor out, Descriptor err)
       : run_(run),
+        child_(child),
         until_(steady_now() + run.within_ns),
         in_(std::move(in)),
         out_(std::move(out)),
@@ -79,6 +82,8 @@ class Exchange {
       if (in_.is_open() && polled[0].revents != 0) write_input();
       if (out_.is_open() && polled[1].revents != 0) read_output(end);
       if (err_.is_open() && polled[2].revents != 0) read_errors(end);
+      if (ended_ns_ == 0 && child_.has_ended()) ended_ns_ = steady_now();
+      if (ended_ns_ != 0 && steady_now() - ended_ns_ > kLastOutputNs) return;
     }
   }
   bool is_over(ProgramEnd& end) {
@@ -120,7 +125,9 @@ class Exchange {
   }
 
   const ProgramRun& run_;
+  Child& child_;
   const TimeNs until_;
+  TimeNs ended_ns_ = 0;  // 0: it runs
   TimeNs ask_ns_ = steady_now() + ProgramRun::kAskEvery;
   Descriptor in_, out_, err_;
   size_t written_ = 0;
@@ -173,7 +180,7 @@ ProgramEnd run_program(const ProgramRun& run) {
   for (const Descriptor* one : {&in->write, &out->read, &err->read}) unblock(*one);
   const NoPipeSignal no_signal;
   ProgramEnd end;
-  Exchange exchange(run, std::move(in->write), std::move(out->read), std::move(err->read));
+  Exchange exchange(run, *child, std::move(in->write), std::move(out->read), std::move(err->read));
   exchange.move_all(end);
   std::optional<ChildEnd> ended;
   while (end.kind == ProgramEnd::Kind::kExited && !ended) {

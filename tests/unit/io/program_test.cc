@@ -29,6 +29,14 @@ BOOST_AUTO_TEST_CASE(a_program_gets_its_input_and_gives_both_outputs) {
   BOOST_TEST(end.errors == "two\n");
 }
 
+BOOST_AUTO_TEST_CASE(a_service_that_it_started_does_not_keep_it_alive) {
+  ProgramRun run = shell_run("sleep 30 & echo done");
+  run.within_ns = 20 * kNsPerSecond;
+  const ProgramEnd end = run_program(run);
+  BOOST_TEST(end.is_success(), end.reason);
+  BOOST_TEST(end.output == "done\n");
+}
+
 BOOST_AUTO_TEST_CASE(the_reason_of_a_traceback_is_its_last_line) {
   ProgramRun run =
       shell_run("echo 'Traceback (most recent call last):' >&2; echo 'ValueError: no' >&2; exit 1");
