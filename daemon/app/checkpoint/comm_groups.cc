@@ -51,6 +51,8 @@ Result<CommGroups> read_comm_groups(const std::string& folder) {
   Found found;
   for (const ingest::SourceFile& source : list.files)
     if (source.kind == ingest::FileKind::kComm) read(source, found);
+  if (found.lowest_rank.empty() && !found.problems.empty())
+    return fail(ErrorCode::kInvalid, found.problems.front());
   if (found.lowest_rank.empty())
     return fail(ErrorCode::kNotFound, folder + ": has no communication trace to tell the groups from");
   if (found.lowest_rank.size() > checkpoint::kPlanHosts)

@@ -79,6 +79,15 @@ BOOST_AUTO_TEST_CASE(a_cut_trace_is_said_and_the_rest_counts) {
   BOOST_TEST(found->problems.size() == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(a_trace_without_a_whole_record_is_named) {
+  Folder folder;
+  write(folder, "a", {});
+  std::ofstream(folder / "a.comm", std::ios::app) << "half a record";
+  const auto found = read_comm_groups(folder.path);
+  BOOST_REQUIRE(!found);
+  BOOST_TEST(found.error().text.find("a.comm") != std::string::npos, found.error().text);
+}
+
 BOOST_AUTO_TEST_CASE(a_folder_without_traces_is_an_error) {
   Folder folder;
   std::ofstream(folder / "log.txt") << "loss 1\n";
