@@ -6,57 +6,10 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "store/postgres/schema.h"
 
 namespace culprit::store::postgres {
 namespace {
-
-// Brings the tables to this version. Several members may run it at once, and again: the lock ends
-// with the transaction. A role without the right to create needs tables that are there.
-constexpr const char* kMigrate = R"(DO $$
-DECLARE
-  have integer := 0;
-BEGIN
-  PERFORM pg_advisory_xact_lock(7165023466);
-  IF to_regclass('culprit.version') IS NOT NULL THEN
-    SELECT max(version) INTO have FROM culprit.version;
-  END IF;
-  IF have > 1 THEN
-    RAISE EXCEPTION 'the tables are of version %, made by a newer culpritd', have;
-  END IF;
-  IF have < 1 THEN
-    IF to_regnamespace('culprit') IS NULL THEN
-      CREATE SCHEMA culprit;
-    END IF;
-    CREATE TABLE culprit.member (
-      name text PRIMARY KEY,
-      address text NOT NULL,
-      seen timestamptz NOT NULL
-    );
-    CREATE TABLE culprit.part (
-      part smallint PRIMARY KEY,
-      owner text,
-      epoch bigint NOT NULL DEFAULT 0,
-      until timestamptz NOT NULL DEFAULT '-infinity'
-    );
-    INSERT INTO culprit.part (part) SELECT generate_series(0, 63);
-    CREATE TABLE culprit.action (
-      what text PRIMARY KEY,
-      op text NOT NULL,
-      job text NOT NULL,
-      kind text NOT NULL,
-      target text NOT NULL,
-      decision text NOT NULL,
-      part smallint NOT NULL,
-      epoch bigint NOT NULL,
-      member text NOT NULL,
-      at timestamptz NOT NULL DEFAULT clock_timestamp(),
-      sent integer NOT NULL DEFAULT 1
-    );
-    CREATE INDEX action_op ON culprit.action (op);
-    CREATE TABLE culprit.version (version integer NOT NULL);
-    INSERT INTO culprit.version VALUES (1);
-  END IF;
-END $$)";
 
 // As long as the ledger of a collector.
 constexpr const char* kPrune =
@@ -167,7 +120,7 @@ Status ClusterStore::connect() {
   auto opened = Connection::open(options_.conninfo, until_ns_ - steady_now());
   if (!opened) return tl::unexpected(opened.error());
   connection_ = std::move(*opened);
-  for (const char* sql : {kMigrate, kPrune, kPruneMembers})
+  for (const std::string& sql : {migration(), std::string(kPrune), std::string(kPruneMembers)})
     if (const auto done = run(sql, {}); !done) return tl::unexpected(done.error());
   return {};
 }

@@ -1,0 +1,80 @@
+#include "store/postgres/schema.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace culprit::store::postgres {
+namespace {
+
+struct Version {
+  int number;
+  const char* sql;
+};
+
+constexpr Version kVersions[] = {
+    {1, R"(
+    IF to_regnamespace('culprit') IS NULL THEN
+      CREATE SCHEMA culprit;
+    END IF;
+    CREATE TABLE culprit.member (
+      name text PRIMARY KEY,
+      address text NOT NULL,
+      seen timestamptz NOT NULL
+    );
+    CREATE TABLE culprit.part (
+      part smallint PRIMARY KEY,
+      owner text,
+      epoch bigint NOT NULL DEFAULT 0,
+      until timestamptz NOT NULL DEFAULT '-infinity'
+    );
+    INSERT INTO culprit.part (part) SELECT generate_series(0, 63);
+    CREATE TABLE culprit.action (
+      what text PRIMARY KEY,
+      op text NOT NULL,
+      job text NOT NULL,
+      kind text NOT NULL,
+      target text NOT NULL,
+      decision text NOT NULL,
+      part smallint NOT NULL,
+      epoch bigint NOT NULL,
+      member text NOT NULL,
+      at timestamptz NOT NULL DEFAULT clock_timestamp(),
+      sent integer NOT NULL DEFAULT 1
+    );
+    CREATE INDEX action_op ON culprit.action (op);
+    CREATE TABLE culprit.version (version integer NOT NULL);
+    INSERT INTO culprit.version VALUES (1);)"},
+    // `needs`: members of an earlier version are refused.
+    {2, R"(
+    ALTER TABLE culprit.version ADD needs integer NOT NULL DEFAULT 1;)"},
+};
+
+}  // namespace
+
+// The lock ends with the transaction.
+std::string migration() {
+  const int own = std::end(kVersions)[-1].number;
+  std::string out = fmt::format(R"(DO $$
+DECLARE
+  have integer := 0;
+  needed integer := 1;
+BEGIN
+  PERFORM pg_advisory_xact_lock(7165023466);
+  IF to_regclass('culprit.version') IS NOT NULL THEN
+    SELECT max(version) INTO have FROM culprit.version;
+  END IF;
+  IF have > 1 THEN
+    SELECT max(needs) INTO needed FROM culprit.version;
+  END IF;
+  IF needed > {} THEN
+    RAISE EXCEPTION 'the tables are of version %, made by a newer culpritd', have;
+  END IF;)",
+                                own);
+  for (const Version& one : kVersions)
+    out += fmt::format("\n  IF have < {} THEN{}\n    UPDATE culprit.version SET version = {};\n  END IF;",
+                       one.number, one.sql, one.number);
+  return out + "\nEND $$";
+}
+
+}  // namespace culprit::store::postgres
