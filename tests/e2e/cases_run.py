@@ -61,8 +61,11 @@ class Runs:
                               stderr=subprocess.PIPE, timeout=seconds, cwd=self.context.folder, **more)
 
     def start(self, *words: str, options: List[str] = [], **more) -> "subprocess.Popen[bytes]":  # noqa: B006
-        started = subprocess.Popen([self.program, "run", *options, "--", *words], env=self.env,
-                                   cwd=self.context.folder, start_new_session=True, **more)
+        """What the caller does not read goes into a file: the output of all cases shows only what failed."""
+        with (self.context.folder / "run.output").open("ab") as output:
+            started = subprocess.Popen([self.program, "run", *options, "--", *words], env=self.env,
+                                       cwd=self.context.folder, start_new_session=True,
+                                       **{"stdout": output, "stderr": output, **more})
 
         def undo() -> None:
             with contextlib.suppress(OSError):
