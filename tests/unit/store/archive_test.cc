@@ -174,6 +174,18 @@ BOOST_AUTO_TEST_CASE(a_host_that_dropped_its_first_frames_begins_with_a_checkpoi
   BOOST_TEST(archive->stats().orphans == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(pieces_of_sources_that_no_frame_declared_are_counted) {
+  TempFolder folder;
+  MemoryFiles files;
+  Host host("a");
+  host.write(4);  // the first two frames declare the two sources
+  auto archive = open_archive(files, archive_options(folder));
+  BOOST_REQUIRE(archive->begin(host.origin, 1).has_value());
+  BOOST_REQUIRE(archive->skip(host.origin.epoch, {1, 2, 1, "dropped"}).has_value());
+  for (const VerbatimFrame& frame : host.frames(2)) BOOST_TEST(archive->append(frame.bytes, 1).has_value());
+  BOOST_TEST(archive->stats().orphans == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(hosts_are_reported_with_when_they_were_seen) {
   TempFolder folder;
   MemoryFiles files;

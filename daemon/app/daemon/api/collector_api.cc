@@ -142,6 +142,9 @@ void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const Co
       .value(as_double(s.holes));
   m.counter("culprit_archive_hole_bytes_total", "Bytes that are missing there.")
       .value(as_double(s.hole_bytes));
+  m.counter("culprit_archive_undeclared_pieces_total",
+            "Pieces of sources that no frame declared: stored, but not readable.")
+      .value(as_double(s.orphans));
   m.counter("culprit_archive_dropped_bytes_total", "What made room, or was too old.")
       .value(as_double(s.dropped_bytes));
   m.counter("culprit_archive_damaged_frames_total", "Frames found damaged at the start.")

@@ -347,6 +347,10 @@ void CollectorService::worked(ArchiveWork& work) {
 
 void CollectorService::acknowledge(const ArchiveWork& work) {
   CULPRIT_CHECK(owner_.here());
+  if (work.stats.orphans > 0 && stats_.orphans == 0)
+    options_.report_error(
+        "archive: a host sent bytes of a source that no frame of it declared; they are "
+        "stored, but cannot be read (culprit_archive_undeclared_pieces_total)");
   stats_ = work.stats;
   // A successful append may be in memory only, so it does not prove that the disk works.
   if (!work.written || work.commits) report_status(work.written);
