@@ -69,7 +69,8 @@ std::string members_text(const Json& cluster, bool color) {
     const auto parts = parts_of(cluster, name);
     rows.push_back({name + (name == own ? " (this)" : ""), text_field(member, "address"),
                     fmt::format("{} ago", format_duration(number(member, "age_ns"))),
-                    fmt::format("{}", parts.size()), ranges(parts)});
+                    fmt::format("{}", parts.size()),
+                    ranges(parts) + (member.value("takes", true) ? "" : "; takes none")});
   }
   return table(rows, color);
 }

@@ -29,6 +29,7 @@ struct PartRow {
 struct MemberRow {
   std::string name, address;
   TimeNs age_ns = 0;  // since its last sign of life, by the database's clock
+  bool takes = true;  // partitions: it is below its memory mark
 };
 
 struct ClusterView {

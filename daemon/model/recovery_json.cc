@@ -80,6 +80,7 @@ void members(Io& io, Row& row) {
   io.member("progress_to", row.progress_to);
   io.member("checkpoint", row.checkpoint);
   io.member("lost_s", row.lost_s);
+  io.member("declined", row.declined);
 }
 
 template <class Io, class Row>

@@ -49,6 +49,8 @@ struct AttemptRecord {
   std::optional<int64_t> progress_from, progress_to;
   std::string checkpoint;  // path from which it started; empty: unknown
   double lost_s = 0;       // time that no later attempt can use, from cost_of()
+  // Root of the decision that a person declined for this attempt; "": of a stall.
+  std::optional<std::string> declined;
 };
 
 // What is remembered of a host, or of a device of it. Key: host, device.

@@ -194,7 +194,7 @@ def cluster_store_keeps_its_promises(context: Context) -> str:
     if not program.exists():
         raise PassOver("shared_parts is not built")
     out = []
-    for check in ("migrate", "take", "fence", "once", "adopt", "give_back"):
+    for check in ("migrate", "take", "fence", "once", "adopt", "give_back", "ledger"):
         postgres.do("createdb", "-h", "127.0.0.1", "-p", str(postgres.port), "-U", "culprit", f"of_{check}")
         words = [str(program), postgres.conninfo(f"of_{check}"), check]
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
@@ -280,6 +280,60 @@ def cluster_member_that_wakes_after_its_lease_does_nothing(context: Context) -> 
     epoch = int(three.postgres.ask(f"SELECT epoch FROM culprit.part WHERE part = {PART_OF_TRAIN}")[0][0])
     need(rows and all(row[1:] == [taker.name, str(epoch)] for row in rows), f"{rows}, epoch {epoch}")
     return f"{[row[0] for row in rows]} by {taker.name} in epoch {epoch}, none by {owner.name}"
+
+
+@case
+def cluster_new_member_gets_its_share_and_nobody_gives_more(context: Context) -> str:
+    three = Three(context)
+    late = three.members["z"]
+    for member in three.members.values():
+        member.kill()
+    three.postgres.ask("UPDATE culprit.part SET epoch = epoch + 1, until = clock_timestamp() + '60 s', "
+                       "owner = (ARRAY['x', 'y'])[1 + part % 2]")
+    for member in three.members.values():
+        member.begin()
+    began = time.monotonic()
+    three.wait(lambda: late.owned() >= 4, 60, "the new member owns some")
+    took = time.monotonic() - began
+    counts = {name: member.owned() for name, member in three.members.items()}
+    need(sum(counts.values()) >= PARTS - 2, f"more than two wait for an owner: {counts}")
+    three.postgres.ask("UPDATE culprit.part SET epoch = epoch + 1, until = clock_timestamp() + '60 s', "
+                       "owner = (ARRAY['x', 'y', 'z'])[1 + part % 3]")
+    for member in three.members.values():
+        member.kill()
+        member.begin()
+    three.wait(lambda: sum(member.owned() for member in three.members.values()) == PARTS, 20, "all are kept")
+    before = owners(three.postgres)
+    time.sleep(3 * TAKE_S)
+    need(owners(three.postgres) == before, f"equal shares moved: {before} {owners(three.postgres)}")
+    return f"4 partitions after {took:.0f} s, then {counts}; equal shares stay"
+
+
+@case
+def cluster_new_owner_acts_for_what_failed_before_it_had_the_job(context: Context) -> str:
+    three = Three(context)
+    three.fill()
+    three.job()
+    owner = three.owner()
+    rows = "SELECT member FROM culprit.ledger WHERE kind = 'attempt' AND job = 'exec/train'"
+    three.wait(lambda: three.postgres.ask(rows) == [[owner.name]], 40, "the owner's ledger has the attempt")
+    owner.kill()
+    killed = time.monotonic()
+    others = [member for member in three.members.values() if member is not owner]
+    for member in others:
+        member.say(XID)
+    three.postgres.ask(f"UPDATE culprit.part SET until = clock_timestamp() + '300 s' "
+                       f"WHERE owner = '{owner.name}' AND part <> {PART_OF_TRAIN}")
+    three.wait(lambda: any(one["kind"] == "run_again" for member in others for one in member.orders()),
+               LEASE_S + 60, "the new owner acts for the failure of before")
+    took = time.monotonic() - killed
+    taker = three.owner()
+    idle = [member for member in others if member is not taker][0]
+    need(not idle.orders(), f"a third member acted: {idle.orders()}")
+    kinds = [one["kind"] for one in taker.orders()]
+    need(len(kinds) == len(set(kinds)), f"twice: {kinds}")
+    three.wait(lambda: [taker.name] in three.postgres.ask(rows), 10, "the attempt is the new owner's")
+    return f"{kinds} by {taker.name} {took:.0f} s after {owner.name} was killed"
 
 
 @case

@@ -1,12 +1,14 @@
 // shared_parts CONNINFO CHECK: one promise of store/postgres against a real database, for tests/e2e. Prints a
 // line; exit status 1 if it does not hold.
 //
+//   partition JOB  prints its partition, without a database
 //   migrate N      N stores at once make the tables
 //   take           of two members, each partition has one owner, and a new owner a higher epoch
 //   fence          an action after the lease has passed to another affects no row
 //   once           the same action of two owners is reserved once
 //   adopt          a new process keeps what its name owned, and fences the one before
 //   give_back      a lease that was given back ends early
+//   ledger         of two rows the one with the higher stamp stays; rows of others, and of a job, are read
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +19,9 @@
 #include <thread>
 #include <vector>
 
+#include "core/cluster/partition.h"
 #include "store/postgres/cluster_store.h"
+#include "store/postgres/ledger_store.h"
 
 using namespace culprit;
 using namespace culprit::store::postgres;
@@ -50,7 +54,7 @@ struct Process {
     return *answer;
   }
   ClusterStore::Reservation reserve(const std::string& what, const PartHold& with) {
-    const auto done = store.reserve({what, what, "4711", "isolate", "n1", "d-0001", with, {}});
+    const auto done = store.reserve({what, what, "4711", "isolate", "n1", "d-0001", with, {}, false});
     need(done.has_value(), done ? "" : done.error().text);
     return *done;
   }
@@ -110,9 +114,11 @@ void once() {
   const auto again = b.reserve("drain n1", theirs);
   need(again.reserved == ClusterStore::Reserved::kByOther, "two owners drain one host");
   need(again.by == fmt::format("a (epoch {})", mine.epoch), again.by);
-  const auto undo = b.store.reserve({"return n1", "r1", "", "return", "n1", "d-0002", theirs, "drain n1"});
+  const auto undo =
+      b.store.reserve({"return n1", "r1", "", "return", "n1", "d-0002", theirs, "drain n1", false});
   need(undo && undo->reserved != ClusterStore::Reserved::kYes, "returns what another isolated");
-  const auto own = a.store.reserve({"return n1", "r1", "", "return", "n1", "d-0002", {0, 0}, "drain n1"});
+  const auto own =
+      a.store.reserve({"return n1", "r1", "", "return", "n1", "d-0002", {0, 0}, "drain n1", false});
   need(own && own->reserved == ClusterStore::Reserved::kYes, "may not return what it isolated itself");
 }
 
@@ -136,9 +142,42 @@ void give_back() {
   need(a.store.give_back(a.held).has_value(), "not given back");
   for (int i = 0; i < 64; ++i) b.round(true);
   need(b.held.size() == 59, "a lease that was given back must last for a restart");
+  for (const MemberRow& one : b.round(false).view.members)
+    need(one.takes == (one.name == "b"), "a member that ended still counts");
   wait(400 * kNsPerMs);
   for (int i = 0; i < 5; ++i) b.round(true);
   need(b.held.size() == 64, fmt::format("{} of 64 after it was given back", b.held.size()));
+}
+
+void ledger() {
+  Process("a").round(false);  // makes the tables
+  LedgerStore a(conninfo, "a"), b(conninfo, "b");
+  const auto put = [](LedgerStore& store, std::vector<LedgerLine> lines) {
+    const Status done = store.put(lines);
+    need(done.has_value(), done ? "" : done.error().text);
+  };
+  const auto news = [](LedgerStore& store) {
+    const auto lines = store.news();
+    need(lines.has_value(), lines ? "" : lines.error().text);
+    std::string out;
+    for (const LedgerLine& one : *lines)
+      out += fmt::format("{} {} {} {};", one.kind, one.key, one.line, one.member);
+    return out;
+  };
+  const std::string odd = std::string("x\xff\0\"'\\{", 7);
+  put(a, {{"attempt", "slurm/1 1", "slurm/1", 5, "{5}"}, {"isolate", odd, "slurm/1", 1, odd}});
+  put(b, {{"attempt", "slurm/1 1", "slurm/1", 4, "late"}, {"machine", "n1/", "", 2, "{n1}"}});
+  put(b, {{"attempt", "slurm/2 1", "slurm/2", 6, "{6}"}});
+  const auto rows = b.of_jobs({"slurm/1", "slurm/3"});
+  need(rows && rows->size() == 2, rows ? fmt::format("{} rows of the job", rows->size()) : rows.error().text);
+  for (const LedgerLine& one : *rows)
+    need(one.kind != "attempt" || (one.line == "{5}" && one.member == "a" && one.stamp == 5),
+         "a late row stays");
+  need(news(a) == "machine n1/ {n1} b;", news(a));
+  need(news(b).starts_with("isolate x") && news(b).ends_with(" a;"), news(b));
+  put(a, {{"isolate", odd, "slurm/1", 2, "undone"}});
+  need(news(b).find("undone") != std::string::npos, news(b));
+  need(a.prune().has_value() && a.of_jobs({"slurm/1"})->size() == 2, "young rows are removed");
 }
 
 }  // namespace
@@ -147,9 +186,11 @@ int main(int argc, char** argv) {
   if (argc < 3) return 2;
   conninfo = argv[1];
   const std::string check = argv[2];
+  if (check == "partition" && argc > 3) return fmt::print("{}\n", cluster::partition_of(argv[3])), 0;
   if (check == "migrate") migrate(argc > 3 ? std::atoi(argv[3]) : 8);
-  const std::map<std::string, std::function<void()>> checks{
-      {"take", take}, {"fence", fence}, {"once", once}, {"adopt", adopt}, {"give_back", give_back}};
+  const std::map<std::string, std::function<void()>> checks{{"take", take},           {"fence", fence},
+                                                            {"once", once},           {"adopt", adopt},
+                                                            {"give_back", give_back}, {"ledger", ledger}};
   if (const auto at = checks.find(check); at != checks.end()) at->second();
   fmt::print("{}: ok\n", check);
 }

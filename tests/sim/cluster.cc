@@ -2,7 +2,8 @@
 // are core/cluster's. The database is a model of the statements of store/postgres: each is carried out at
 // once, by the database's own clock. Members are paused, killed and started again. Connections break, before
 // or after the statement, which may also be carried out long after its client gave up. Clocks of hosts drift,
-// and in some runs the database's clock steps. After all faults end, each partition must have one owner.
+// and in some runs the database's clock steps. After all faults end, each partition must have one owner, and
+// each member its share.
 //
 //   sim_cluster [--seeds N] [--from SEED] [--seed SEED]
 //
@@ -87,13 +88,32 @@ class Database {
       const auto is_it = [&](const PartHold& one) { return one.part == part; };
       if (std::ranges::any_of(held, is_it)) continue;
       if (!row.owner.empty() && row.until_ns >= now + skew_ns) continue;
+      const bool free_long = row.until_ns < now + skew_ns - 60 * kS;
+      if (!free_long && held.size() >= share(now)) continue;
       row = {me, row.epoch + 1, now + skew_ns + kTiming.lease_ns};
       ++takes;
       return PartHold{part, row.epoch};
     }
     return std::nullopt;
   }
+  void give(const std::string& me, const PartHold& one, TimeNs now) {
+    Row& row = rows_[one.part];
+    if (row.owner != me || row.epoch != one.epoch) return;
+    row.owner.clear();
+    row.until_ns = now + skew_ns;
+    ++gives;
+  }
+  void seen(const std::string& me, bool takes_any, TimeNs now) { members_[me] = {now + skew_ns, takes_any}; }
+  ClusterView view(TimeNs now) const {
+    ClusterView out;
+    for (const auto& [name, at] : members_)
+      out.members.push_back({name, "", std::max<TimeNs>(0, now + skew_ns - at.first), at.second});
+    for (uint32_t part = 0; part < kPartitions; ++part)
+      out.parts.push_back({part, rows_[part].owner, rows_[part].epoch, rows_[part].until_ns - now - skew_ns});
+    return out;
+  }
   void give_back(const std::string& me, const std::vector<PartHold>& held, TimeNs now) {
+    members_[me].second = false;
     for (const PartHold& one : held)
       if (Row& row = rows_[one.part]; row.owner == me && row.epoch == one.epoch)
         row.until_ns = std::min(row.until_ns, now + skew_ns + 10 * kS);
@@ -108,9 +128,17 @@ class Database {
   std::string living_owner(uint32_t part, TimeNs now) const {
     return rows_[part].until_ns < now + skew_ns ? "" : rows_[part].owner;
   }
-  uint64_t takes = 0;
+  uint64_t takes = 0, gives = 0;
 
  private:
+  size_t share(TimeNs now) const {
+    const auto live = std::ranges::count_if(members_, [&](const auto& one) {
+      return one.second.second && one.second.first > now + skew_ns - kTiming.lease_ns;
+    });
+    const size_t members = std::max<size_t>(1, static_cast<size_t>(live));
+    return (kPartitions + members - 1) / members;
+  }
+  std::map<std::string, std::pair<TimeNs, bool>> members_;  // when they were seen; whether they take any
   struct Row {
     std::string owner;
     uint64_t epoch = 0;
@@ -121,7 +149,7 @@ class Database {
 
 struct Totals {
   std::map<std::string, uint64_t> faults;
-  uint64_t commits = 0, fenced = 0, takes = 0;
+  uint64_t commits = 0, fenced = 0, takes = 0, gives = 0;
 };
 
 class ClusterRun {
@@ -148,7 +176,7 @@ class ClusterRun {
     for (TimeNs when = 30 * kS; when < kFaultsEnd; when += dice_.range(2 * kS, 25 * kS))
       at(when, [this] { fault(); });
     at(kFaultsEnd, [this] { mend(); });
-    const TimeNs end = kFaultsEnd + 64 * kTiming.take_ns + 120 * kS;
+    const TimeNs end = kFaultsEnd + 2 * 64 * kTiming.take_ns + 120 * kS;
     while (!events_.empty() && now_ < end && broken_.empty()) {
       const Event event = events_.top();
       events_.pop();
@@ -161,6 +189,7 @@ class ClusterRun {
     totals.commits += commits_;
     totals.fenced += fenced_;
     totals.takes += database_.takes;
+    totals.gives += database_.gives;
     return broken_;
   }
 
@@ -175,6 +204,8 @@ class ClusterRun {
     TimeNs paused_until_ns = 0;
     std::unique_ptr<Member> member;
     TimeNs took_ns = kNoTime;  // when this process last decided to take one
+    ClusterView view;          // as last read
+    bool takes = true;
   };
   struct Event {
     TimeNs when = 0;
@@ -227,7 +258,10 @@ class ClusterRun {
   void tick(size_t i, uint64_t process) {
     if (!runs(i, process, [=, this] { tick(i, process); })) return;
     Node& node = nodes_[i];
-    if (auto work = node.member->due(boot(node), !dice_.chance(5))) {
+    node.takes = now_ > kFaultsEnd || !dice_.chance(5);
+    const bool gives =
+        node.member->is_fresh(boot(node)) && cluster::has_surplus(node.view, node.name, kTiming.lease_ns);
+    if (auto work = node.member->due(boot(node), {node.takes, gives})) {
       if (work->take && node.took_ns != kNoTime && boot(node) - node.took_ns < kTiming.take_ns)
         broken(node.name + " takes two partitions in five seconds");
       if (work->take) node.took_ns = boot(node);
@@ -242,12 +276,15 @@ class ClusterRun {
     uint64_t process = 0;
     Member::Work work;
     Member::Answer answer;
+    ClusterView view;
+    bool takes = true;
     bool given_up = false;
   };
   // One round: a statement after the other, each at its own time.
   void ask(size_t i, Member::Work work) {
     const auto round = std::make_shared<Round>();
     round->node = i, round->process = nodes_[i].process, round->work = std::move(work);
+    round->takes = nodes_[i].takes;
     after(4 * kS, [=, this] { give_up(round); });
     after(delay(), [=, this] { statement(round, 0); });
   }
@@ -261,10 +298,17 @@ class ClusterRun {
   void statement(const std::shared_ptr<Round>& round, int step) {
     if (!database_.up || (cuts_ && dice_.chance(1))) return count("statement lost");
     const std::string& me = nodes_[round->node].name;
-    if (step == 0 && round->work.adopt) round->answer.adopted = database_.adopt(me, round->work.renew, now_);
-    if (step == 1) round->answer.renewed = database_.renew(me, round->work.renew, now_);
+    std::vector<PartHold> known = round->work.renew;
+    if (round->work.give) known.push_back(*round->work.give);
+    if (step == 0 && round->work.adopt) round->answer.adopted = database_.adopt(me, known, now_);
+    if (step == 1) {
+      round->answer.renewed = database_.renew(me, round->work.renew, now_);
+      database_.seen(me, round->takes, now_);
+      if (round->work.give) database_.give(me, *round->work.give, now_);
+    }
     if (step == 2 && round->work.take)
       round->answer.taken = database_.take(me, round->work.renew, now_, dice_.below(kPartitions));
+    if (step == 2) round->view = database_.view(now_);
     if (round->given_up && step < 3) count("statement after its client gave up");
     if (cuts_ && dice_.chance(1)) return count("answer lost");
     after(delay(), [=, this] {
@@ -279,6 +323,7 @@ class ClusterRun {
     if (step < 2) return after(delay(), [=, this] { statement(round, step + 1); });
     round->given_up = true;
     nodes_[round->node].member->answered(round->answer);
+    nodes_[round->node].view = round->view;
   }
 
   // ---- actions
@@ -334,6 +379,12 @@ class ClusterRun {
       for (const Node& node : nodes_) owners += node.up && node.member->epoch(part, boot(node)).has_value();
       if (owners != 1) broken(fmt::format("partition {} has {} owners at the end", part, owners));
     }
+    // No member has more than an equal share, rounded up.
+    const size_t most = (kPartitions + nodes_.size() - 1) / nodes_.size();
+    const size_t least = kPartitions - (nodes_.size() - 1) * most;
+    for (const Node& node : nodes_)
+      if (const size_t owned = node.member->holds().size(); owned < least)
+        broken(fmt::format("{} has {} of {} partitions at the end", node.name, owned, kPartitions));
   }
 
   // ---- faults
@@ -388,7 +439,7 @@ class ClusterRun {
     if (!calm) return;
     after(down + kS, [=, this] {
       for (const uint32_t part : before)
-        if (database_.owner(part) != nodes_[i].name)
+        if (!database_.owner(part).empty() && database_.owner(part) != nodes_[i].name)
           broken(fmt::format("the restart of {} moved partition {}", nodes_[i].name, part));
     });
   }
@@ -425,8 +476,8 @@ int run_all(uint64_t from, uint64_t seeds, bool prints) {
     ++failures;
     fmt::print("seed {}: {}\n", seed, broken);
   }
-  fmt::print("{} seeds, {} failures; {} actions committed, {} fenced, {} partitions taken\n", seeds, failures,
-             totals.commits, totals.fenced, totals.takes);
+  fmt::print("{} seeds, {} failures; {} actions committed, {} fenced, {} partitions taken, {} given\n", seeds,
+             failures, totals.commits, totals.fenced, totals.takes, totals.gives);
   for (const auto& [name, n] : totals.faults) fmt::print("  {}: {}\n", name, n);
   return failures == 0 ? 0 : 1;
 }

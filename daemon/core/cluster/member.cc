@@ -1,19 +1,41 @@
 #include "core/cluster/member.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace culprit::cluster {
 
-std::optional<Member::Work> Member::due(TimeNs now, bool may_take) {
+bool has_surplus(const ClusterView& view, const std::string& name, TimeNs lease_ns) {
+  std::map<std::string, uint32_t> owned;  // by members that take partitions
+  for (const MemberRow& member : view.members)
+    if (member.takes && member.age_ns < lease_ns) owned[member.name] = 0;
+  for (const PartRow& part : view.parts) {
+    if (part.owner.empty() || part.left_ns <= 0) return false;  // a free one is taken first
+    if (const auto owner = owned.find(part.owner); owner != owned.end()) ++owner->second;
+  }
+  const auto own = owned.find(name);
+  if (own == owned.end() || view.parts.empty()) return false;
+  const uint32_t members = static_cast<uint32_t>(owned.size());
+  const uint32_t least = kPartitions / members, most = (kPartitions + members - 1) / members;
+  return own->second > most &&
+         std::ranges::any_of(owned, [&](const auto& one) { return one.second < least; });
+}
+
+std::optional<Member::Work> Member::due(TimeNs now, May may) {
   if (stopped_ || at_work_ || (next_ns_ != kNoTime && now < next_ns_)) return std::nullopt;
   // The first round only adopts: what a restart finds is not taken by anybody else meanwhile.
   if (take_ns_ == kNoTime) take_ns_ = now;
   Work work;
   work.adopt = adopt_;
+  const bool moves = now - take_ns_ >= timing_.take_ns;
+  if (const auto held = holds(); moves && may.give && !held.empty()) {
+    work.give = held.back();
+    holds_[held.back().part] = {};
+  }
   work.renew = holds();
-  work.take = may_take && now - take_ns_ >= timing_.take_ns;
-  if (work.take) take_ns_ = now;
+  work.take = moves && may.take && !work.give;
+  if (work.take || work.give) take_ns_ = now;
   asked_ns_ = now;
   next_ns_ = now + timing_.renew_ns;
   at_work_ = work;
@@ -43,7 +65,7 @@ void Member::answered(const Answer& answer) {
 
 void Member::failed(TimeNs now) {
   if (!at_work_) return;
-  adopt_ = adopt_ || at_work_->take;
+  adopt_ = adopt_ || at_work_->take || at_work_->give;
   at_work_.reset();
   next_ns_ = std::max(now, asked_ns_) + timing_.retry_ns;
 }

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/time.h"
@@ -28,17 +29,22 @@ struct Timing {
   TimeNs retry_ns = kNsPerSecond;       // after a round without an answer
 };
 
+// Whether `name` owns more than an equal share while another member owns less, and none is free. Members that
+// take none, or were not seen for a lease, do not count.
+bool has_surplus(const ClusterView& view, const std::string& name, TimeNs lease_ns);
+
 class Member {
  public:
   explicit Member(Timing timing = {}) : timing_(timing) {}
 
-  // A round, in this order: adopt, renew, take.
+  // A round, in this order: adopt, renew, give, take.
   struct Work {
     // Own partitions of this name that are not in `renew`: of the process before, or of a round whose answer
     // was lost. They get a new epoch.
     bool adopt = false;
-    std::vector<PartHold> renew;  // all that this process holds
-    bool take = false;            // one that is free, or whose lease has ended
+    std::vector<PartHold> renew;   // all that this process holds
+    bool take = false;             // one that is free, or whose lease has ended
+    std::optional<PartHold> give;  // one that is no longer held, for a member that owns less
   };
   struct Answer {
     std::vector<PartHold> adopted;
@@ -46,8 +52,12 @@ class Member {
     std::optional<PartHold> taken;
   };
 
-  // Nothing: no round is due, one is at work, or stop() was called. `may_take`: below the memory mark.
-  std::optional<Work> due(TimeNs now, bool may_take);
+  struct May {
+    bool take = false;  // it is below the memory mark
+    bool give = false;  // it has a surplus, and no action is at work
+  };
+  // Nothing: no round is due, one is at work, or stop() was called.
+  std::optional<Work> due(TimeNs now, May may);
   void answered(const Answer& answer);
   // No answer: the round may have been carried out, in part, or still be.
   void failed(TimeNs now);

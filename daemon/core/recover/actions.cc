@@ -132,6 +132,15 @@ bool Actions::load(ActionRecord record) {
   return true;
 }
 
+void Actions::learn(ActionRecord record) {
+  if (record.state == ActionState::kReserved) {
+    record.state = ActionState::kAmbiguous;
+    record.settled_ns = record.reserved_ns;
+    record.detail = "ordered by the member that had the job before; its result is not known";
+  }
+  (void)load(std::move(record));  // one that contradicts itself, or is known, changes nothing
+}
+
 std::vector<ActionOrder> Actions::recover(std::span<const ReadBack> read, TimeNs now) {
   std::map<std::string, ReadBack> by_op;
   for (const ReadBack& one : read) by_op[one.op] = one;
@@ -329,6 +338,15 @@ void Machines::load(MachineRecord record) {
     add_newest(suspicions_[{record.host, record.last_root}], record.suspected_ns, kSuspicions);
   const Key key(record.host, record.device);
   machines_[key] = std::move(record);
+}
+
+void Machines::learn(const MachineRecord& row) {
+  const auto own = machines_.find({row.host, row.device});
+  if (own != machines_.end() && own->second.last_ns >= row.last_ns) return;
+  if (own == machines_.end() && machines_.size() >= kMachines) return;
+  MachineRecord learned = row;
+  learned.op = own == machines_.end() ? "" : own->second.op;
+  load(std::move(learned));
 }
 
 std::vector<MachineRecord> Machines::drain() {

@@ -55,6 +55,8 @@ class Actions {
 
   // Rows as stored, before the first step. A record that contradicts itself is refused: false.
   bool load(ActionRecord record);
+  // A row of another member, of a job that this one gained; reserved: its result is not known.
+  void learn(ActionRecord record);
   // After a restart: reserved and read back. Returns those to give once more; they are marked as sent twice.
   std::vector<ActionOrder> recover(std::span<const ReadBack> read, TimeNs now);
 
@@ -102,6 +104,8 @@ class Machines {
   // Forgets suspicions and causes beyond the policy's windows; the rows stay.
   void prune(TimeNs now);
   void load(MachineRecord record);
+  // A row of another member: its counts and times, if they are newer. An isolation in force stays its own.
+  void learn(const MachineRecord& row);
   std::vector<MachineRecord> drain();  // rows that changed since the last call
 
  private:

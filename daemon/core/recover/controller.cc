@@ -102,6 +102,7 @@ std::optional<JobView> Controller::view(const std::string& key) const {
   out.asks = j.asks_until_ns != kNoTime;
   out.hosts = j.attempt.hosts;
   out.excluded = impl_->excluded_of(j);
+  out.ended = j.attempt.end_ns != kNoTime;
   return out;
 }
 

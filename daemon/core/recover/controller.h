@@ -159,6 +159,19 @@ struct Undo {
 struct Restored {
   std::vector<ReadBack> read;
 };
+// Isolations, machines and resets of other members, where several collectors share their jobs: the breaker
+// counts their isolations, and a veto there holds here. Rows may come more than once.
+struct LedgerSeen {
+  std::vector<ActionRecord> isolations;
+  std::vector<MachineRecord> machines;
+};
+// A job that this member gained, with what the member before knew of it: it goes on from there. What had been
+// ordered and has no result is not done again.
+struct JobAdopted {
+  ScheduledJob job;  // with the identity of the rows
+  std::vector<AttemptRecord> attempts;
+  std::vector<ActionRecord> actions;
+};
 // Ranks of the job reported what became of advice, ours or a person's.
 struct AdviceSeen {
   ScheduledJob job;
@@ -175,7 +188,7 @@ struct Tick {};
 using Input =
     std::variant<ControllerOptions, ClusterSeen, AttemptStarted, JobMeans, VerdictSeen, SuspectsSeen,
                  ProgressSeen, AttemptEnded, JobChanged, HostSeen, HostChecked, ActionResult, Approval,
-                 BreakerReset, Undo, Restored, Tick, HostRepaired, AdviceSeen>;
+                 BreakerReset, Undo, Restored, Tick, HostRepaired, AdviceSeen, LedgerSeen, JobAdopted>;
 
 // ---- orders
 
@@ -240,6 +253,7 @@ struct JobView {
   RestartAdvice advice;  // of the latest verdict
   bool asks = false;     // a question is open
   std::vector<std::string> hosts, excluded;
+  bool ended = false;  // the attempt
 };
 
 class Controller {

@@ -227,6 +227,7 @@ struct Controller::Impl : AdviceSteps {
 
   std::map<std::string, std::string> key_by_id;  // scheduler and id: the newest job with it
   std::vector<AttemptRecord> loaded;
+  std::map<std::string, ActionState> elsewhere;  // isolations of other members, by op
   TimeNs pruned_ns = kNoTime;
 
   void take(const ControllerOptions& in);
@@ -244,11 +245,14 @@ struct Controller::Impl : AdviceSteps {
   void take(const Restored& in);
   void take(const Tick&) {}
   void take(const AdviceSeen& in);
+  void take(const LedgerSeen& in);
+  void take(const JobAdopted& in);
   void fire_limits();
 
  private:
   void settle_job(ControlledJob& j, const ActionRecord& record, const ActionResult& in);
   void restore_guard();
+  void count_isolation(const ActionRecord& record);
   void restore_jobs();
   void restore_attempt(const AttemptRecord& record);
   void restore_case(ControlledJob& j, const ActionRecord& record);

@@ -1,8 +1,10 @@
-// The collector's restart: stored rows, the real state, and what follows for open actions.
+// Stored rows, and what follows for jobs and open actions: at the collector's restart, and of other members.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <utility>
 
 #include "core/recover/controller_impl.h"
 #include "model/report.h"
@@ -68,26 +70,76 @@ void Controller::Impl::restore_guard() {
     if (record->order.kind == OrderKind::kIsolate) isolations.emplace_back(record->reserved_ns, record);
   std::ranges::stable_sort(isolations, {}, &std::pair<TimeNs, const ActionRecord*>::first);
   for (const auto& [at, record] : isolations) {
-    const std::string& host = record->order.target;
-    switch (record->state) {
-      case ActionState::kDone:
-        guard.isolated(host, at);
-        if (const MachineRecord* m = machines.find(host); m == nullptr || m->op != record->order.op)
-          machines.isolated(host, record->order.op, record->root, at);  // its row was not stored
-        break;
-      case ActionState::kReserved:
-      case ActionState::kAmbiguous:
-        guard.isolated(host, at);
-        break;
-      case ActionState::kUndone:
-        guard.would_isolate(host, at);
-        guard.returned(host, record->settled_ns);
-        if (!record->undone_by.empty()) guard.vetoed(host, record->root, record->settled_ns);
-        break;
-      default:
-        break;
+    count_isolation(*record);
+    const MachineRecord* m = machines.find(record->order.target);
+    const bool unstored = m == nullptr || m->op != record->order.op;
+    if (record->state == ActionState::kDone && unstored)
+      machines.isolated(record->order.target, record->order.op, record->root, at);
+  }
+}
+
+void Controller::Impl::count_isolation(const ActionRecord& record) {
+  const std::string& host = record.order.target;
+  switch (record.state) {
+    case ActionState::kDone:
+    case ActionState::kReserved:
+    case ActionState::kAmbiguous:
+      return guard.isolated(host, record.reserved_ns);
+    case ActionState::kUndone:
+      guard.would_isolate(host, record.reserved_ns);
+      guard.returned(host, record.settled_ns);
+      if (!record.undone_by.empty()) guard.vetoed(host, record.root, record.settled_ns);
+      return;
+    default:
+      return;
+  }
+}
+
+// ---- other members
+
+void Controller::Impl::take(const LedgerSeen& in) {
+  for (const ActionRecord& row : in.isolations) {
+    if (!elsewhere.contains(row.order.op) && actions.find(row.order.op) != nullptr) continue;  // ours
+    const auto [known, is_new] = elsewhere.emplace(row.order.op, row.state);
+    const ActionState before = std::exchange(known->second, row.state);
+    const bool was_out =
+        before == ActionState::kReserved || before == ActionState::kDone || before == ActionState::kAmbiguous;
+    if (is_new) {
+      count_isolation(row);
+    } else if (before == row.state) {
+      continue;
+    } else if (row.state == ActionState::kUndone) {
+      guard.returned(row.order.target, row.settled_ns);
+      if (!row.undone_by.empty()) guard.vetoed(row.order.target, row.root, row.settled_ns);
+    } else if (was_out && row.state != ActionState::kDone && row.state != ActionState::kAmbiguous) {
+      guard.not_isolated(row.order.target);
     }
   }
+  for (const MachineRecord& row : in.machines) machines.learn(row);
+}
+
+// What this member knew of the job is older than the rows.
+void Controller::Impl::take(const JobAdopted& in) {
+  const std::string key = key_of(in.job);
+  if (const auto old = jobs.find(key); old != jobs.end()) {
+    if (old->second.state != JobState::kDone) apply(old->second, JobEvidence::kCancelled);
+    jobs.erase(old);
+  }
+  LedgerSeen isolated;
+  std::ranges::copy_if(in.actions, std::back_inserter(isolated.isolations),
+                       [](const ActionRecord& row) { return row.order.kind == OrderKind::kIsolate; });
+  take(isolated);
+  for (const ActionRecord& row : in.actions) actions.learn(row);
+  std::vector<AttemptRecord> attempts = in.attempts;
+  std::ranges::stable_sort(attempts, {}, &AttemptRecord::attempt);
+  for (const AttemptRecord& one : attempts) restore_attempt(one);
+  const auto job = jobs.find(key);
+  if (job == jobs.end()) return;
+  ControlledJob& j = job->second;
+  if (!restore_decision(j, {})) restore_wait(j);
+  note(NoteKind::kRecord, &j,
+       fmt::format("goes on from attempt {} of another member{}{}", j.attempt.attempt,
+                   j.decision.empty() ? "" : ", decision ", j.decision));
 }
 
 void Controller::Impl::restore_jobs() {
@@ -113,6 +165,7 @@ void Controller::Impl::restore_attempt(const AttemptRecord& record) {
   if (record.first_step_ns != kNoTime && record.begin_ns != kNoTime)
     j.start_took_ns = record.first_step_ns - record.begin_ns;
   j.attempt = record;
+  j.declined_root = record.declined;
   for (const std::string& host : record.excluded) j.excluded[host] = last_ns;
   j.decision = record.decision;
   j.since_ns = now;

@@ -424,7 +424,10 @@ void JobSteps::carry_out(ControlledJob& j, DoSet what, JobEvidence evidence) {
   }
   if (what.has(Do::kAbandon)) {
     close_decision(j, ActionState::kSuperseded, fmt::format("superseded on {}", to_string(evidence)));
-    if (evidence == JobEvidence::kDeclined) j.declined_root = j.decision_root;
+    if (evidence == JobEvidence::kDeclined) {
+      j.declined_root = j.attempt.declined = j.decision_root;
+      save_attempt(j);
+    }
   }
   if (what.has(Do::kRemind))
     note(NoteKind::kReminder, &j,

@@ -20,7 +20,7 @@ namespace culprit::recover {
 constexpr std::array<std::string_view, std::variant_size_v<Input>> kKindWords = {
     "options", "cluster",       "attempt-started", "means",  "verdict",  "suspects", "progress", "ended",
     "changed", "host",          "host-checked",    "result", "approval", "reset",    "undo",     "restored",
-    "tick",    "host-repaired", "advice-seen"};
+    "tick",    "host-repaired", "advice-seen",     "ledger", "adopted"};
 
 template <class In>
 constexpr size_t kind_of() {
@@ -381,6 +381,43 @@ void input_members(Io& io, In& in) {
   io.member("ranks", in.ranks);
   io.member("step", in.step);
   io.member("why", in.why);
+}
+// Rows in their stored form.
+template <class Io, class Row>
+void rows_member(Io& io, const char* name, const std::vector<Row>& rows) {
+  std::vector<std::string> texts;
+  for (const Row& row : rows) texts.push_back(to_json(row));
+  io.member(name, texts);
+}
+inline void rows_member(JsonMembersIn& io, const char* name, auto& rows, auto read) {
+  std::vector<std::string> texts;
+  io.member(name, texts);
+  for (const std::string& text : texts)
+    if (auto row = read(text))
+      rows.push_back(std::move(*row));
+    else
+      io.refuse(name);
+}
+template <class Io, Is<LedgerSeen> In>
+void input_members(Io& io, In& in) {
+  if constexpr (std::is_const_v<In>) {
+    rows_member(io, "isolations", in.isolations);
+    rows_member(io, "machines", in.machines);
+  } else {
+    rows_member(io, "isolations", in.isolations, action_of);
+    rows_member(io, "machines", in.machines, machine_of);
+  }
+}
+template <class Io, Is<JobAdopted> In>
+void input_members(Io& io, In& in) {
+  job_of(io, in);
+  if constexpr (std::is_const_v<In>) {
+    rows_member(io, "attempts", in.attempts);
+    rows_member(io, "actions", in.actions);
+  } else {
+    rows_member(io, "attempts", in.attempts, attempt_of);
+    rows_member(io, "actions", in.actions, action_of);
+  }
 }
 template <class Io, Is<HostRepaired> In>
 void input_members(Io& io, In& in) {

@@ -19,8 +19,10 @@ constexpr const char* kPruneMembers =
     "AND NOT EXISTS (SELECT FROM culprit.part p WHERE p.owner = m.name)";
 
 constexpr const char* kSeen =
-    "INSERT INTO culprit.member (name, address, seen) VALUES ($1, $2, clock_timestamp()) "
-    "ON CONFLICT (name) DO UPDATE SET address = excluded.address, seen = excluded.seen";
+    "INSERT INTO culprit.member (name, address, seen, takes) VALUES ($1, $2, clock_timestamp(), $3::boolean) "
+    "ON CONFLICT (name) DO UPDATE SET address = excluded.address, seen = excluded.seen, "
+    "takes = excluded.takes";
+constexpr const char* kTakesNone = "UPDATE culprit.member SET takes = false WHERE name = $1";
 
 // Each new process of a member has an epoch of its own, so what is left of the one before is fenced.
 constexpr const char* kAdopt =
@@ -33,14 +35,21 @@ constexpr const char* kRenew =
     "WHERE p.part = mine.part AND p.owner = $1 AND p.epoch = mine.epoch RETURNING p.part, p.epoch";
 
 // Any free one, so that members that start together meet seldom; one that another member takes just now is
-// skipped.
+// skipped. A member with its share leaves those that became free in the last minute to others.
 constexpr const char* kTake =
     "WITH pick AS (SELECT part FROM culprit.part "
     "WHERE (owner IS NULL OR until < clock_timestamp()) AND part <> ALL ($2::smallint[]) "
+    "AND (until < clock_timestamp() - interval '1 minute' OR cardinality($2::smallint[]) < "
+    "(SELECT ceil(64.0 / greatest(1, count(*))) FROM culprit.member "
+    "WHERE takes AND seen > clock_timestamp() - $3::interval)) "
     "ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED) "
     "UPDATE culprit.part p SET owner = $1, epoch = p.epoch + 1, until = clock_timestamp() + $3::interval "
     "FROM pick WHERE p.part = pick.part AND (p.owner IS NULL OR p.until < clock_timestamp()) "
     "RETURNING p.part, p.epoch";
+
+constexpr const char* kGive =
+    "UPDATE culprit.part SET owner = NULL, until = clock_timestamp() "
+    "WHERE part = $2::smallint AND owner = $1 AND epoch = $3::bigint RETURNING part, epoch";
 
 // The owner stays for the rest of the shortened lease: the same member's next process has its own again.
 constexpr const char* kGiveBack =
@@ -55,11 +64,11 @@ constexpr const char* kParts =
     "FROM culprit.part ORDER BY part";
 
 constexpr const char* kMembers =
-    "SELECT name, address, greatest(0, floor(extract(epoch FROM clock_timestamp() - seen) * 1000))::bigint "
-    "FROM culprit.member ORDER BY name LIMIT 1000";
+    "SELECT name, address, greatest(0, floor(extract(epoch FROM clock_timestamp() - seen) * 1000))::bigint, "
+    "takes FROM culprit.member ORDER BY name LIMIT 1000";
 
 // No row: fenced, or the same action is another member's of the last day (a job's name may be used again
-// later). The lock holds off a new owner until the commit.
+// later), and this is no continuation of it. The lock holds off a new owner until the commit.
 constexpr const char* kReserve =
     "WITH mine AS (SELECT epoch FROM culprit.part WHERE part = $8::smallint AND owner = $7 "
     "AND epoch = $9::bigint AND until > clock_timestamp() FOR SHARE) "
@@ -67,7 +76,8 @@ constexpr const char* kReserve =
     "SELECT $1, $2, $3, $4, $5, $6, $7, $8::smallint, mine.epoch FROM mine "
     "ON CONFLICT (what) DO UPDATE SET op = excluded.op, decision = excluded.decision, "
     "member = excluded.member, epoch = excluded.epoch, at = clock_timestamp(), sent = a.sent + 1 "
-    "WHERE a.member = excluded.member OR a.at < clock_timestamp() - interval '1 day' RETURNING epoch";
+    "WHERE a.member = excluded.member OR a.at < clock_timestamp() - interval '1 day' "
+    "OR ($10::boolean AND a.op = excluded.op) RETURNING epoch";
 
 // A return belongs to the member that isolated the host, also after its partition has moved.
 constexpr const char* kReserveReturn =
@@ -153,7 +163,8 @@ Status ClusterStore::look(ClusterView& out) {
   const auto members = run(kMembers, {});
   if (!members) return tl::unexpected(members.error());
   for (const auto& row : *members)
-    if (row.size() == 3) out.members.push_back({row[0], row[1], number_of<int64_t>(row[2]) * kNsPerMs});
+    if (row.size() == 4)
+      out.members.push_back({row[0], row[1], number_of<int64_t>(row[2]) * kNsPerMs, row[3] == "t"});
   return {};
 }
 
@@ -165,13 +176,20 @@ Result<ClusterStore::Answer> ClusterStore::round(const Asked& asked) {
   const auto work = [&]() -> Status {
     if (const Status connected = connect(); !connected) return connected;
     if (asked.adopt) {
-      auto adopted = holds_of(kAdopt, {options_.name, parts_text(asked.renew), lease()});
+      std::vector<PartHold> known = asked.renew;
+      if (asked.give) known.push_back(*asked.give);
+      auto adopted = holds_of(kAdopt, {options_.name, parts_text(known), lease()});
       if (!adopted) return tl::unexpected(adopted.error());
       out.adopted = std::move(*adopted);
     }
     if (const Status renewed = renew(asked.renew, out); !renewed) return renewed;
-    if (const auto seen = run(kSeen, {options_.name, options_.address}); !seen)
+    if (const auto seen = run(kSeen, {options_.name, options_.address, asked.may_take ? "t" : "f"}); !seen)
       return tl::unexpected(seen.error());
+    if (asked.give) {
+      const auto given = run(
+          kGive, {options_.name, fmt::format("{}", asked.give->part), fmt::format("{}", asked.give->epoch)});
+      if (!given) return tl::unexpected(given.error());
+    }
     if (asked.take) {
       const auto taken = holds_of(kTake, {options_.name, parts_text(asked.renew), lease()});
       if (!taken) return tl::unexpected(taken.error());
@@ -192,7 +210,9 @@ Status ClusterStore::give_back(const std::vector<PartHold>& holds) {
   until_ns_ = steady_now() + options_.action_ns;
   const auto done = run(kGiveBack, {options_.name, parts_text(holds), epochs_text(holds),
                                     fmt::format("{} milliseconds", options_.left_ns / kNsPerMs)});
-  return done ? Status() : tl::unexpected(done.error());
+  if (!done) return tl::unexpected(done.error());
+  const auto ends = run(kTakesNone, {options_.name});
+  return ends ? Status() : tl::unexpected(ends.error());
 }
 
 Result<ClusterStore::Reservation> ClusterStore::reserve(const ReservedAction& action) {
@@ -208,7 +228,7 @@ Result<ClusterStore::Reservation> ClusterStore::reserve(const ReservedAction& ac
                                   fmt::format("{}", action.with.part),
                                   fmt::format("{}", action.with.epoch)};
   const bool returns = !action.undoes.empty();
-  if (returns) values.push_back(action.undoes);
+  values.push_back(returns ? action.undoes : action.continues ? "t" : "f");
   const auto rows = run(returns ? kReserveReturn : kReserve, std::move(values));
   if (!rows) return tl::unexpected(rows.error());
   if (!rows->empty()) return Reservation{Reserved::kYes, ""};

@@ -32,8 +32,9 @@ struct ClusterStoreOptions {
 struct ReservedAction {
   std::string what;  // the same action of any member has the same: kind, target, job and attempt
   std::string op, job, kind, target, decision;
-  PartHold with;       // the partition of the action, and this member's epoch of it
-  std::string undoes;  // op of an isolation that this action returns; it needs no partition
+  PartHold with;           // the partition of the action, and this member's epoch of it
+  std::string undoes;      // op of an isolation that this action returns; it needs no partition
+  bool continues = false;  // what another member with this op began, and left half done
 };
 
 class ClusterStore {
@@ -44,6 +45,8 @@ class ClusterStore {
     bool adopt = false;
     std::vector<PartHold> renew;
     bool take = false;
+    std::optional<PartHold> give = {};
+    bool may_take = true;  // for other members: this one takes its share
   };
   struct Answer {
     std::vector<PartHold> adopted;
@@ -51,7 +54,7 @@ class ClusterStore {
     std::optional<PartHold> taken;
     ClusterView view;
   };
-  // Connects and makes the tables if necessary; adopts, renews and takes, in this order.
+  // Connects and makes the tables if necessary; adopts, renews, gives and takes, in this order.
   Result<Answer> round(const Asked& asked);
   Status give_back(const std::vector<PartHold>& holds);
 

@@ -48,6 +48,20 @@ constexpr Version kVersions[] = {
     // `needs`: members of an earlier version are refused.
     {2, R"(
     ALTER TABLE culprit.version ADD needs integer NOT NULL DEFAULT 1;)"},
+    {5, R"(
+    CREATE TABLE culprit.ledger (
+      kind text NOT NULL,
+      key text NOT NULL,
+      job text NOT NULL,
+      stamp bigint NOT NULL,
+      member text NOT NULL,
+      at timestamptz NOT NULL,
+      line text NOT NULL,
+      PRIMARY KEY (kind, key)
+    );
+    CREATE INDEX ledger_job ON culprit.ledger (job) WHERE job <> '';
+    CREATE INDEX ledger_at ON culprit.ledger (at);
+    ALTER TABLE culprit.member ADD takes boolean NOT NULL DEFAULT true;)"},
 };
 
 }  // namespace

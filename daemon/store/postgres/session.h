@@ -1,5 +1,5 @@
-// The cluster's database for what is no lease: reports, evidence, the ledger. A connection of its own, so that
-// nothing here delays a lease. It connects when it is asked; the lease's round makes the tables.
+// The cluster's database for what is no lease: reports, evidence, the ledger. A connection of its own, so
+// that nothing here delays a lease. It connects when it is asked; the lease's round makes the tables.
 //
 // One thread at a time.
 #pragma once

@@ -23,6 +23,7 @@ nlohmann::json members_json(const ClusterView& view) {
     out.push_back({{"name", to_utf8(member.name)},
                    {"address", to_utf8(member.address)},
                    {"age_ns", member.age_ns},
+                   {"takes", member.takes},
                    {"parts", parts[member.name]}});
   return out;
 }

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "app/daemon/recover/recovery_trouble.h"
 #include "model/recovery.h"
+#include "store/postgres/ledger_store.h"
 
 namespace culprit::app {
 
@@ -26,6 +28,8 @@ class ActGate {
   virtual std::optional<uint64_t> epoch(const std::string& name) const = 0;
   // Where the jobs are this collector's partly. Without: all, or none.
   virtual bool shares_jobs() const = 0;
+  // The ledger of all members; null: there is none.
+  virtual std::shared_ptr<store::postgres::LedgerStore> ledger() const { return nullptr; }
 
   struct Answer {
     ActionState state = ActionState::kReserved;  // kReserved: carry it out; else the order's result

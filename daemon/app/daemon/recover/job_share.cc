@@ -22,11 +22,11 @@ const ScheduledJob* job_of(const recover::Input& input) {
 }  // namespace
 
 JobShare::Selected JobShare::select(std::vector<recover::Input> inputs, const ScheduledJobs& jobs,
-                                    const EpochOf& epoch_of) {
+                                    const Sources& from) {
   Selected out;
   std::map<std::string, uint64_t> own;
   for (const std::string& id : jobs.ids())
-    if (const auto epoch = epoch_of(id)) own.emplace(id, *epoch);
+    if (const auto epoch = from.epoch_of(id)) own.emplace(id, *epoch);
   std::set<std::string> started, ended;  // ended: its end is given here
   for (const recover::Input& input : inputs)
     if (const auto* one = std::get_if<recover::AttemptStarted>(&input)) started.insert(one->job.id);
@@ -34,7 +34,14 @@ JobShare::Selected JobShare::select(std::vector<recover::Input> inputs, const Sc
     const auto before = own_.find(id);
     if (before != own_.end() && before->second == epoch) continue;
     out.gained.push_back(id);
-    if (started.contains(id)) continue;
+    const ScheduledJob now = jobs.known(id).value_or(ScheduledJob{});
+    bool has_ended = from.has_ended && from.has_ended(now);
+    if (auto adopted = from.adopted ? from.adopted(id) : std::nullopt) {
+      const AttemptRecord& newest = adopted->attempts.back();
+      has_ended = newest.end_ns != kNoTime && newest.job.restarts == now.restarts;
+      out.inputs.emplace_back(std::move(*adopted));
+    }
+    if (started.contains(id) || has_ended) continue;
     for (recover::Input& input : jobs.again(id)) {
       const bool is_end = std::holds_alternative<recover::AttemptEnded>(input);
       if (is_end) ended.insert(id);

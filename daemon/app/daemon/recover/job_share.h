@@ -19,12 +19,19 @@ class JobShare {
   // The epoch in which a job of the scheduler is this member's; nothing: it is not.
   using EpochOf = std::function<std::optional<uint64_t>(const std::string& job)>;
 
+  struct Sources {
+    EpochOf epoch_of;
+    // What another member knew of a job that is gained now; nothing: it begins here.
+    std::function<std::optional<recover::JobAdopted>(const std::string& job)> adopted = {};
+    // Whether the controller knows the end of this attempt.
+    std::function<bool(const ScheduledJob&)> has_ended = {};
+  };
   struct Selected {
     std::vector<recover::Input> inputs;
     std::vector<recover::Input> ends;  // of gained jobs; they follow the verdicts that explain them
     std::vector<std::string> gained;   // ids, ascending
   };
-  Selected select(std::vector<recover::Input> inputs, const ScheduledJobs& jobs, const EpochOf& epoch_of);
+  Selected select(std::vector<recover::Input> inputs, const ScheduledJobs& jobs, const Sources& from);
 
  private:
   std::map<std::string, uint64_t> own_;  // epoch by the job's id

@@ -36,8 +36,10 @@ std::string what_of(const ActionOrder& order) {
 
 bool PartitionGate::begins(bool may_take) {
   const std::lock_guard lock(mutex_);
-  auto work = member_.due(boot_now(), may_take);
-  if (work) work_ = std::move(*work);
+  const bool may_give = at_work_ == 0 && member_.is_fresh(boot_now()) &&
+                        cluster::has_surplus(state_.view, name_, cluster::Timing().lease_ns);
+  auto work = member_.due(boot_now(), {may_take, may_give});
+  if (work) work_ = std::move(*work), may_take_ = may_take;
   return work.has_value();
 }
 
@@ -45,7 +47,7 @@ void PartitionGate::round(TimeNs wall) {
   store::postgres::ClusterStore::Asked asked;
   {
     const std::lock_guard lock(mutex_);
-    asked = {work_.adopt, work_.renew, work_.take};
+    asked = {work_.adopt, work_.renew, work_.take, work_.give, may_take_};
   }
   auto answer = store_.round(asked);
   const std::lock_guard lock(mutex_);
@@ -67,6 +69,7 @@ void PartitionGate::note_changes(const store::postgres::ClusterStore::Answer& an
   std::vector<std::string> out;
   if (!answer.adopted.empty())
     out.push_back(fmt::format("keeps {} partitions of before", answer.adopted.size()));
+  if (work_.give) out.push_back(fmt::format("gives partition {} to members that own less", work_.give->part));
   if (answer.taken)
     out.push_back(fmt::format("takes partition {} in epoch {}", answer.taken->part, answer.taken->epoch));
   for (const PartHold& one : member_.drain_lost()) {
@@ -180,6 +183,7 @@ PartitionGate::Answer PartitionGate::reserve(const ActionOrder& order) {
   action.decision = order.decision;
   action.with = {part, epoch_before.value_or(0)};
   if (returns) action.undoes = order.code;
+  action.continues = order.kind == OrderKind::kRunAgain && order.repeats_ns != kNoTime;
   const auto done = store_.reserve(action);
   if (!done) {
     const std::lock_guard lock(mutex_);

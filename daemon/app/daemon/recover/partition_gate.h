@@ -22,7 +22,10 @@ namespace culprit::app {
 class PartitionGate final : public ActGate {
  public:
   explicit PartitionGate(store::postgres::ClusterStoreOptions options)
-      : name_(options.name), address_(options.address), store_(std::move(options)) {}
+      : name_(options.name),
+        address_(options.address),
+        ledger_(std::make_shared<store::postgres::LedgerStore>(options.conninfo, options.name)),
+        store_(std::move(options)) {}
 
   // ---- its service, one thread at a time
 
@@ -57,6 +60,7 @@ class PartitionGate final : public ActGate {
   std::optional<RecoveryTrouble> trouble() const override;
   std::optional<uint64_t> epoch(const std::string& name) const override;
   bool shares_jobs() const override { return true; }
+  std::shared_ptr<store::postgres::LedgerStore> ledger() const override { return ledger_; }
   Answer reserve(const ActionOrder& order) override;
   void finished() override;
 
@@ -66,6 +70,7 @@ class PartitionGate final : public ActGate {
   void note_changes(const store::postgres::ClusterStore::Answer& answer);  // under mutex_
 
   const std::string name_, address_;
+  const std::shared_ptr<store::postgres::LedgerStore> ledger_;
   store::postgres::ClusterStore store_;
   mutable std::mutex mutex_;  // of the rest; never held while the database is asked
   cluster::Member member_;
@@ -73,7 +78,7 @@ class PartitionGate final : public ActGate {
   State state_;
   std::vector<std::string> changes_;
   int at_work_ = 0;  // actions
-  bool stopped_ = false;
+  bool may_take_ = false, stopped_ = false;
 };
 
 }  // namespace culprit::app

@@ -133,6 +133,11 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
     if (!made) return tl::unexpected(made.error());
     *worker = std::move(*made);
   }
+  if (out->gate_ && out->gate_->shares_jobs()) {
+    auto members = OtherMembers::start(env, out->gate_, out->options_.log);
+    if (!members) return tl::unexpected(members.error());
+    out->members_ = std::move(*members);
+  }
   out->look_ = std::move(parts.look);
   out->look_every_ns_ = parts.look_every_ns;
   out->own_jobs_ = parts.own_jobs;
@@ -245,6 +250,7 @@ void RecoveryService::beat() {
     query([now](store::RecoveryStore& store) { (void)store.prune(now); }, {});
     cost_.prune(now - store::kRecoveryRetention);
   }
+  if (members_) members_->beat();
   check_endings();
   beat_checks();
   const TimeNs due = controller_.next_ns();
@@ -346,6 +352,7 @@ void RecoveryService::write() {
           return;
         }
         store_error_.clear();
+        if (members_) members_->put(*rows);
         for (const ActionOrder& order : *orders) carry_out(order);
         run();
       });
@@ -567,10 +574,11 @@ void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs 
     const auto seen = controller_.view(recover::key_of(job));
     return seen ? seen->excluded : std::vector<std::string>{};
   };
+  if (members_) members_->adopt(jobs_, controller_);
   std::vector<recover::Input> inputs = jobs_.update(*view, {wall(), read_ns, excluded});
   std::vector<recover::Input> ends;
-  if (gate_ && gate_->shares_jobs()) {
-    auto own = share_.select(std::move(inputs), jobs_, [&](const auto& job) { return gate_->epoch(job); });
+  if (members_) {
+    auto own = members_->select(std::move(inputs), jobs_, controller_);
     inputs = std::move(own.inputs), ends = std::move(own.ends);
     verdicts_.give_again(own.gained);
   }
@@ -579,6 +587,10 @@ void RecoveryService::looked(const Result<respond::SchedulerView>& view, TimeNs 
   const std::set<std::string> ours = own_holds(*view, read_ns);
   const std::set<std::string> started = started_in(inputs);
   for (recover::Input& input : inputs) {
+    // An order that the member before left half done is continued (own_hold).
+    if (const auto* adopted = std::get_if<recover::JobAdopted>(&input))
+      for (const ActionRecord& row : adopted->actions)
+        if (row.order.kind == OrderKind::kRunAgain) started_[adopted->job.id] = row.order.op;
     const auto* changed = std::get_if<recover::JobChanged>(&input);
     const bool own =
         changed && changed->kind == recover::ForeignKind::kHeld && ours.contains(changed->job.id);
@@ -707,6 +719,7 @@ std::optional<RecoveryTrouble> RecoveryService::trouble() const {
     return RecoveryTrouble{"the ledger cannot be written: " + store_error_, store_since_ns_,
                            fmt::format("df -h {}", config().state_dir)};
   if (auto closed = gate_ ? gate_->trouble() : std::nullopt) return closed;
+  if (auto silent = members_ ? members_->trouble() : std::nullopt) return silent;
   if (look_error_.empty()) return std::nullopt;
   if (look_refused_) return RecoveryTrouble{look_error_, look_since_ns_, ""};  // another collector acts
   return RecoveryTrouble{"the scheduler does not answer: " + look_error_, look_since_ns_,

@@ -26,9 +26,9 @@
 #include "app/daemon/recover/host_checks.h"
 #include "app/daemon/recover/input_log.h"
 #include "app/daemon/recover/job_reports.h"
-#include "app/daemon/recover/job_share.h"
 #include "app/daemon/recover/job_verdicts.h"
 #include "app/daemon/recover/open_questions.h"
+#include "app/daemon/recover/other_members.h"
 #include "app/daemon/recover/recovery_trouble.h"
 #include "app/daemon/recover/scheduled_jobs.h"
 #include "app/daemon/recover/schedulers.h"
@@ -158,8 +158,8 @@ class RecoveryService {
   std::unique_ptr<respond::Executor> executor_;   // null: nothing is carried out
   std::unique_ptr<respond::Executor> rehearsal_;  // null: observe mode asks nothing
   std::function<Result<respond::SchedulerView>()> look_;
-  std::shared_ptr<ActGate> gate_;  // null: no other collector acts
-  JobShare share_;
+  std::shared_ptr<ActGate> gate_;          // null: no other collector acts
+  std::unique_ptr<OtherMembers> members_;  // null: all jobs are this collector's
   std::function<void(const Config::Act&)> reload_scheduler_;
   std::shared_ptr<std::atomic<bool>> may_keep_pool_;  // null: the scheduler has no pool
   TimeNs look_every_ns_ = 0;

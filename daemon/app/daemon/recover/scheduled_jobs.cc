@@ -79,6 +79,19 @@ void ScheduledJobs::load(const AttemptRecord& row) {
   known.seen_ns = std::max(row.begin_ns, row.end_ns);
 }
 
+bool ScheduledJobs::adopt(const AttemptRecord& row) {
+  const auto found = jobs_.find(row.job.id);
+  if (row.closed || found == jobs_.end()) return false;
+  Known& known = found->second;
+  if (known.now.scheduler != row.job.scheduler || known.now.uid != row.job.uid) return false;
+  if (row.job.restarts > known.now.restarts) return false;
+  // A reused id begins with no restarts, and with a time of its own.
+  const bool same = row.job.submit_ns == known.now.submit_ns || known.now.restarts > row.job.restarts ||
+                    row.job.restarts > 0;
+  if (same) known.first = row.job;
+  return same;
+}
+
 // A requeue gives another time of submission and one restart more; a reused id begins at none.
 bool ScheduledJobs::is_same(const Known& known, const SeenJob& seen) const {
   if (known.uid && *known.uid != seen.uid) return false;

@@ -22,6 +22,10 @@ class ScheduledJobs {
   // An attempt of the ledger, before the first view: a requeued job keeps its identity over a restart.
   void load(const AttemptRecord& row);
 
+  // The newest attempt that another member knows of a job that is shown: its identity counts from now on.
+  // False: the job is another one.
+  bool adopt(const AttemptRecord& row);
+
   struct At {
     TimeNs now = kNoTime, read_ns = kNoTime;  // of the view, and when its reading began
     // Hosts that the controller leaves out of a job.

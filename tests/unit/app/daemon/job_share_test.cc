@@ -3,6 +3,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <map>
+#include <set>
+
 using namespace culprit;
 using namespace culprit::app;
 using respond::SeenJob;
@@ -22,6 +25,7 @@ Texts texts(const std::vector<recover::Input>& inputs) {
     if (const auto* one = std::get_if<recover::AttemptEnded>(&input))
       out.push_back("end " + one->job.id + " " + one->word);
     if (std::holds_alternative<recover::ClusterSeen>(input)) out.push_back("cluster");
+    if (const auto* one = std::get_if<recover::JobAdopted>(&input)) out.push_back("adopt " + one->job.id);
   }
   return out;
 }
@@ -31,6 +35,8 @@ struct Site {
   ScheduledJobs jobs;
   JobShare share;
   std::map<std::string, uint64_t> epochs;
+  std::map<std::string, recover::JobAdopted> adoptions;
+  std::set<std::string> ended;
   TimeNs now = kSubmitted;
 
   JobShare::Selected see(State a, State b) {
@@ -43,10 +49,17 @@ struct Site {
     }
     view.hosts.emplace_back().host = "n1";
     std::vector<recover::Input> inputs = jobs.update(view, {now, now});
-    return share.select(std::move(inputs), jobs, [this](const std::string& id) {
+    JobShare::Sources from;
+    from.epoch_of = [this](const std::string& id) {
       const auto at = epochs.find(id);
       return at == epochs.end() ? std::optional<uint64_t>() : std::optional(at->second);
-    });
+    };
+    from.adopted = [this](const std::string& id) -> std::optional<recover::JobAdopted> {
+      auto node = adoptions.extract(id);
+      return node.empty() ? std::nullopt : std::optional(std::move(node.mapped()));
+    };
+    from.has_ended = [this](const ScheduledJob& job) { return ended.contains(job.id); };
+    return share.select(std::move(inputs), jobs, from);
   }
 };
 
@@ -102,6 +115,39 @@ BOOST_AUTO_TEST_CASE(a_lost_job_ends_here_as_if_it_had_been_cancelled) {
              boost::test_tools::per_element());
   BOOST_TEST(texts(site.see(State::kRunning, State::kRunning).inputs) == Texts{},
              boost::test_tools::per_element());
+}
+
+// With the end in the rows, another beginning would be another attempt.
+BOOST_AUTO_TEST_CASE(what_another_member_knew_comes_before_the_job_as_it_is_now) {
+  for (const bool has_end : {false, true}) {
+    Site site;
+    site.see(State::kRunning, State::kRunning);
+    site.see(State::kRunning, State::kFailed);
+    recover::JobAdopted& rows = site.adoptions["b"];
+    rows.job = {"slurm", "b", "", kSubmitted, 0};
+    AttemptRecord& row = rows.attempts.emplace_back();
+    row.job = rows.job;
+    row.attempt = 1;
+    row.begin_ns = kSubmitted;
+    if (has_end) row.end_ns = site.now;
+    site.epochs = {{"b", 2}};
+    const auto got = site.see(State::kRunning, State::kFailed);
+    BOOST_TEST(texts(got.inputs) == (has_end ? Texts{"adopt b"} : Texts{"adopt b", "start b"}),
+               boost::test_tools::per_element());
+    BOOST_TEST(texts(got.ends) == (has_end ? Texts{} : Texts{"end b FAILED"}),
+               boost::test_tools::per_element());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_attempt_whose_end_the_controller_knows_does_not_begin_again) {
+  Site site;
+  site.see(State::kRunning, State::kRunning);
+  site.see(State::kRunning, State::kFailed);
+  site.epochs = {{"b", 2}};
+  site.ended = {"b"};
+  const auto got = site.see(State::kRunning, State::kFailed);
+  BOOST_TEST(texts(got.inputs) == Texts{}, boost::test_tools::per_element());
+  BOOST_TEST(got.gained == Texts{"b"}, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

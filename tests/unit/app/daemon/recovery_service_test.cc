@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -449,17 +450,62 @@ class FakeGate final : public ActGate {
     ++asked;
     return answer;
   }
+  std::shared_ptr<store::postgres::LedgerStore> ledger() const override { return members_ledger; }
+  std::shared_ptr<store::postgres::LedgerStore> members_ledger;
   bool open = true, own = true;
   uint64_t number = 1;
   Answer answer;
   int asked = 0;
 };
 
+// The table of all members, as one of them sees it.
+class FakeLedger final : public store::postgres::LedgerStore {
+ public:
+  using Line = store::postgres::LedgerLine;
+  using Table = std::map<std::pair<std::string, std::string>, Line>;
+  FakeLedger(std::string member, std::shared_ptr<Table> table)
+      : LedgerStore("", std::move(member)), table_(std::move(table)) {}
+
+  Status put(const std::vector<Line>& lines) override {
+    if (!answers) return fail(ErrorCode::kIo, "no answer");
+    for (Line line : lines) {
+      line.member = member();
+      Line& at = (*table_)[{line.kind, line.key}];
+      if (at.stamp <= line.stamp) at = line;
+    }
+    return {};
+  }
+  Result<std::vector<Line>> news() override {
+    return those([&](const Line& one) {
+      return one.member != member() && one.kind != store::postgres::kLedgerAttempt &&
+             one.kind != store::postgres::kLedgerAction;
+    });
+  }
+  Result<std::vector<Line>> of_jobs(const std::vector<std::string>& jobs) override {
+    return those([&](const Line& one) { return std::ranges::find(jobs, one.job) != jobs.end(); });
+  }
+  Status prune() override { return {}; }
+  bool answers = true;
+
+ private:
+  template <class Is>
+  Result<std::vector<Line>> those(Is is) const {
+    if (!answers) return fail(ErrorCode::kIo, "no answer");
+    std::vector<Line> out;
+    for (const auto& [key, line] : *table_)
+      if (is(line)) out.push_back(line);
+    return out;
+  }
+  const std::shared_ptr<Table> table_;
+};
+
 struct SharedSite : ControlledSite {
-  explicit SharedSite(bool own = true) : ControlledSite(ActMode::kAct, gate_of(own)) {}
-  static std::shared_ptr<FakeGate> gate_of(bool own) {
+  explicit SharedSite(bool own = true, std::shared_ptr<FakeLedger> its_ledger = nullptr)
+      : ControlledSite(ActMode::kAct, gate_of(own, std::move(its_ledger))) {}
+  static std::shared_ptr<FakeGate> gate_of(bool own, std::shared_ptr<FakeLedger> its_ledger) {
     auto out = std::make_shared<FakeGate>();
     out->own = own;
+    out->members_ledger = std::move(its_ledger);
     return out;
   }
   std::shared_ptr<FakeGate> fake() { return std::static_pointer_cast<FakeGate>(gate); }
@@ -509,8 +555,44 @@ BOOST_AUTO_TEST_CASE(a_new_owner_acts_for_what_fails_from_then_on) {
   BOOST_TEST(std::ranges::count(site.orders, "run_again 77") == 1);
 }
 
+BOOST_AUTO_TEST_CASE(a_new_owner_acts_for_what_failed_before_with_the_ledger_of_all_members) {
+  const auto table = std::make_shared<FakeLedger::Table>();
+  SharedSite before(true, std::make_shared<FakeLedger>("a", table));
+  before.pass(5 * kNsPerSecond);
+  BOOST_TEST(table->size() == 1u);  // the attempt
+  const auto ledger = std::make_shared<FakeLedger>("b", table);
+  SharedSite site(false, ledger);
+  site.pass(60 * kNsPerSecond);
+  site.lose_gpu_of_n2();
+  site.pass(20 * kNsPerSecond);
+  ledger->answers = false;
+  site.fake()->own = true, site.fake()->number = 2;
+  site.pass(20 * kNsPerSecond);
+  BOOST_TEST(site.orders == Orders{}, boost::test_tools::per_element());
+  BOOST_REQUIRE(site.service->trouble());
+  BOOST_TEST(site.service->trouble()->text.find("the cluster's ledger does not answer") == 0u);
+  ledger->answers = true;
+  site.pass(20 * kNsPerSecond);
+  BOOST_TEST(std::ranges::count(site.orders, "isolate n2") == 1, site.log);
+  BOOST_TEST(std::ranges::count(site.orders, "run_again 77") == 1, site.log);
+  BOOST_TEST(site.log.find("goes on from attempt 1 of another member") != site.log.npos, site.log);
+}
+
+BOOST_AUTO_TEST_CASE(a_restart_of_a_member_adopts_nothing_from_itself) {
+  const auto table = std::make_shared<FakeLedger::Table>();
+  SharedSite site(true, std::make_shared<FakeLedger>("a", table));
+  site.lose_gpu_of_n2();
+  site.pass(10 * kNsPerSecond);
+  BOOST_TEST(std::ranges::count(site.orders, "run_again 77") == 1);
+  site.fake()->number = 2;
+  site.restart(3 * kNsPerSecond);
+  site.pass(60 * kNsPerSecond);
+  BOOST_TEST(site.orders == Orders{}, boost::test_tools::per_element());
+  BOOST_TEST(site.log.find("another member") == site.log.npos, site.log);
+}
+
 // Its evidence is from before the attempt that this member saw begin: it is left to people, and said.
-BOOST_AUTO_TEST_CASE(a_new_owner_leaves_what_failed_before_to_people) {
+BOOST_AUTO_TEST_CASE(a_new_owner_leaves_what_failed_before_it_knew_the_attempt_to_people) {
   SharedSite site(false);
   site.lose_gpu_of_n2();
   site.pass(20 * kNsPerSecond);

@@ -173,6 +173,22 @@ bool restarts(const Cluster& before, bool carried_out, Cluster& after) {
   return loads;
 }
 
+// Another member, which gained the job.
+void moves(const Cluster& before, Cluster& after) {
+  after.now = before.now + 2 * kSecond;
+  after.c.lost_ledger(after.now);
+  after.give(Restored{});
+  JobAdopted in;
+  for (const auto& [op, row] : before.stored_actions)
+    if (!row.order.job.id.empty()) in.actions.push_back(row);
+  for (const auto& [key, row] : before.stored_attempts) in.attempts.push_back(row);
+  in.job = in.attempts.back().job;
+  LedgerSeen seen;
+  for (const auto& [key, row] : before.stored_machines) seen.machines.push_back(row);
+  after.give(seen);
+  after.give(in);
+}
+
 // Whether an order of before the restart came again although it was carried out or settled, or an open one
 // did not come again although it was not carried out.
 bool repeats_or_loses(const Cluster& before, bool carried_out, const Cluster& after) {
@@ -253,6 +269,39 @@ BOOST_AUTO_TEST_CASE(a_restart_loses_no_job) {
     if (wanted != again) first += fmt::format("[{}{} {}]", shown(path), state, again ? "wrong" : "lost");
   });
   BOOST_TEST(started > 0u);
+  BOOST_TEST(lost == 0u, lost << " lost: " << first);
+  BOOST_TEST(wrong == 0u, wrong << " wrong: " << first);
+}
+
+// The job goes to another member after each input: what has no result is left to people, and nothing is done
+// that was done before.
+BOOST_AUTO_TEST_CASE(a_job_that_moves_to_another_member_goes_on_there) {
+  uint64_t lost = 0, wrong = 0, twice = 0, started = 0;
+  std::string first;
+  for_all_paths(2, [&](const std::vector<size_t>& path) {
+    Cluster before, after;
+    play(before, path);
+    const std::string state = before.state(kPathJob);
+    const bool open = !before.c.actions().open().empty();
+    if (was_started(before) || open || state == "done" || state == "verify") return;
+    moves(before, after);
+    BOOST_TEST(after.c.view(key_of(kPathJob))->attempt == before.c.view(key_of(kPathJob))->attempt);
+    for (size_t i = 0; i < path.size(); ++i) {
+      const bool over = i + 1 < path.size() && (path[i + 1] == 5 || path[i + 1] == 10);
+      const bool holds = path[i] < 5 && !over && (state == "run" || state == "suspect");
+      if (holds || (path[i] == 11 && i + 1 == path.size())) events()[path[i]](after);
+    }
+    const bool again = starts_again(after);
+    const bool wanted = starts_again(before);
+    for (const auto& [op, row] : before.stored_actions)
+      twice += row.state == ActionState::kDone && after.stored_actions.contains(op);
+    started += again;
+    lost += wanted && !again;
+    wrong += again && !wanted;
+    if (wanted != again) first += fmt::format("[{}{} {}]", shown(path), state, again ? "wrong" : "lost");
+  });
+  BOOST_TEST(started > 0u);
+  BOOST_TEST(twice == 0u);
   BOOST_TEST(lost == 0u, lost << " lost: " << first);
   BOOST_TEST(wrong == 0u, wrong << " wrong: " << first);
 }

@@ -68,6 +68,16 @@ std::vector<Input> one_of_each_kind() {
   ended.job = kRecordedJob;
   ended.end = JobEnd::kNodeFailed;
   ended.failed_hosts = {"n1"};
+  ActionRecord isolation;
+  isolation.order.op = "00112233445566ab";
+  isolation.order.target = "n1";
+  MachineRecord machine;
+  machine.host = "n1";
+  machine.last_ns = kStart;
+  AttemptRecord attempt;
+  attempt.job = job_named("12");
+  attempt.attempt = 3;
+  attempt.declined = "root";
   return {
       options,
       ClusterSeen{12},
@@ -87,7 +97,9 @@ std::vector<Input> one_of_each_kind() {
       restored,
       Tick{},
       HostRepaired{"n1", "ann"},
-      AdviceSeen{kRecordedJob, 7, AdviceKind::kRollback, AdviceOutcome::kRefused, 4, 120, "no checkpoint"}};
+      AdviceSeen{kRecordedJob, 7, AdviceKind::kRollback, AdviceOutcome::kRefused, 4, 120, "no checkpoint"},
+      LedgerSeen{{isolation}, {machine}},
+      JobAdopted{attempt.job, {attempt}, {isolation}}};
 }
 
 Replayed replayed(const std::vector<std::string>& lines,
@@ -130,9 +142,9 @@ BOOST_AUTO_TEST_CASE(each_kind_of_input_is_recorded_and_read_as_it_was) {
   const Replayed first = replayed(r.lines);
   BOOST_TEST(first.different == 0u, first.first_difference);
   BOOST_TEST(first.inputs == all.size());
-  for (const char* part :
-       {"0.8512345", "0.3333333333333333", "\"uid\\\":1000", "\"boot_ns\":", "\"cause_share\":0.125",
-        "\"change\":\"held\"", "\"answer\":\"no-answer\"", "\"mark_present\":true"})
+  for (const char* part : {"0.8512345", "0.3333333333333333", "\"uid\\\":1000", "\"boot_ns\":",
+                           "\"cause_share\":0.125", "\"change\":\"held\"", "\"answer\":\"no-answer\"",
+                           "\"mark_present\":true", "\\\"declined\\\":\\\"root\\\""})
     BOOST_TEST(r.lines.back().find(part) != std::string::npos, part);
 }
 

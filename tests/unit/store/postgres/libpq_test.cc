@@ -22,7 +22,7 @@ BOOST_AUTO_TEST_CASE(a_database_that_is_away_is_an_error_within_the_limit) {
 
 BOOST_AUTO_TEST_CASE(without_a_connection_nothing_is_reserved) {
   ClusterStore store({"host=127.0.0.1 port=9 user=culprit", "a", "a:1"});
-  const auto done = store.reserve({"isolate n1", "o", "4711", "isolate", "n1", "d-0001", {3, 1}, ""});
+  const auto done = store.reserve({"isolate n1", "o", "4711", "isolate", "n1", "d-0001", {3, 1}, "", false});
   BOOST_REQUIRE(!done);
   BOOST_TEST(done.error().text == "there is no connection to the database");
 }
