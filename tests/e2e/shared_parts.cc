@@ -9,6 +9,7 @@
 //   adopt          a new process keeps what its name owned, and fences the one before
 //   give_back      a lease that was given back ends early
 //   ledger         of two rows the one with the higher stamp stays; rows of others, and of a job, are read
+//   report         a report that its owner published is read; a late owner's affects nothing
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,6 +23,7 @@
 #include "core/cluster/partition.h"
 #include "store/postgres/cluster_store.h"
 #include "store/postgres/ledger_store.h"
+#include "store/postgres/report_store.h"
 
 using namespace culprit;
 using namespace culprit::store::postgres;
@@ -180,6 +182,46 @@ void ledger() {
   need(a.prune().has_value() && a.of_jobs({"slurm/1"})->size() == 2, "young rows are removed");
 }
 
+void report() {
+  Process a("a"), b("b");
+  a.round(true), b.round(false);
+  const PartHold mine = a.held.at(0);
+  ReportStore of_a(conninfo, "a"), of_b(conninfo, "b");
+  ReportRow row;
+  row.job = "ml/\"llama\", {1\\2}";
+  row.run = 3;
+  row.uid = 4'000'000'000;
+  row.listed = "{\"id\":\"ml/llama\"}";
+  row.packed = pack_report(std::string(1000, 'x'));
+  const auto written = [](const Result<bool>& done) {
+    need(done.has_value(), done ? "" : done.error().text);
+    return *done;
+  };
+  const auto read = [&] {
+    const auto rows = of_b.rows({row.job});
+    need(rows && rows->size() == 1, rows ? fmt::format("{} rows", rows->size()) : rows.error().text);
+    return rows->front();
+  };
+  need(written(of_a.put(row, mine)), "the owner may not publish");
+  const ReportRow got = read();
+  need(got.run == 3 && got.member == "a" && got.uid == row.uid && got.listed == row.listed &&
+           unpack_report(got.packed) == std::string(1000, 'x') && got.as_of_ns > 0,
+       "another report is read");
+  const auto keys = of_b.keys();
+  need(keys && keys->size() == 1 && keys->front().job == row.job, "it is not listed");
+  row.run = 4;
+  need(!written(of_b.put(row, mine)), "another member publishes in its epoch");
+  wait(kLease + 200 * kNsPerMs);
+  need(!written(of_a.put(row, mine)), "published after the lease");
+  while (std::ranges::find(b.held, mine.part, &PartHold::part) == b.held.end()) b.round(true);
+  need(!written(of_a.put(row, mine)), "published after another took it");
+  need(read().run == 3 && read().as_of_ns == got.as_of_ns, "a late owner's write had an effect");
+  need(written(of_b.put(row, *std::ranges::find(b.held, mine.part, &PartHold::part))),
+       "the new owner may not");
+  need(read().run == 4 && read().member == "b", "the new owner's is not there");
+  need(of_b.prune().has_value() && read().run == 4, "a new report was pruned");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -188,9 +230,9 @@ int main(int argc, char** argv) {
   const std::string check = argv[2];
   if (check == "partition" && argc > 3) return fmt::print("{}\n", cluster::partition_of(argv[3])), 0;
   if (check == "migrate") migrate(argc > 3 ? std::atoi(argv[3]) : 8);
-  const std::map<std::string, std::function<void()>> checks{{"take", take},           {"fence", fence},
-                                                            {"once", once},           {"adopt", adopt},
-                                                            {"give_back", give_back}, {"ledger", ledger}};
+  const std::map<std::string, std::function<void()>> checks{
+      {"take", take},           {"fence", fence},   {"once", once},    {"adopt", adopt},
+      {"give_back", give_back}, {"ledger", ledger}, {"report", report}};
   if (const auto at = checks.find(check); at != checks.end()) at->second();
   fmt::print("{}: ok\n", check);
 }

@@ -48,6 +48,19 @@ constexpr Version kVersions[] = {
     // `needs`: members of an earlier version are refused.
     {2, R"(
     ALTER TABLE culprit.version ADD needs integer NOT NULL DEFAULT 1;)"},
+    {3, R"(
+    CREATE TABLE culprit.report (
+      job text PRIMARY KEY,
+      run bigint NOT NULL,
+      part smallint NOT NULL,
+      epoch bigint NOT NULL,
+      member text NOT NULL,
+      as_of timestamptz NOT NULL,
+      uid bigint,
+      listed text NOT NULL,
+      body bytea NOT NULL
+    );
+    ALTER TABLE culprit.report ALTER body SET STORAGE EXTERNAL;)"},
     {5, R"(
     CREATE TABLE culprit.ledger (
       kind text NOT NULL,
