@@ -1,9 +1,14 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "base/text.h"
 #include "cli/jobs_table.h"
 #include "cli/near.h"
 #include "cli/recovery_text.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
+#include "cli/shared_jobs.h"
 #include "cli/verbs.h"
 
 namespace culprit::cli {
@@ -15,6 +20,14 @@ Examples:
   culprit jobs --cost                             # what failures cost each job, and all of them
   culprit jobs --format json | jq -r '.items[] | select(.state == "failed") | .id')";
 
+// Whether the collectors that answer share their jobs.
+bool are_shared(const Json& json) {
+  const auto items = json.find("items");
+  return items != json.end() && std::ranges::any_of(*items, [](const Json& job) {
+           return job.is_object() && !as_of_field(job, {}).empty();
+         });
+}
+
 int jobs(RemoteOptions& o) {
   return print_answer(
       o, "/v1/jobs",
@@ -22,6 +35,8 @@ int jobs(RemoteOptions& o) {
         std::vector<std::vector<std::string>> rows{
             {"JOB", "RUN", "STATE", "BEGAN", "LAST SEEN", "HOSTS", "LINES", "FOUND"}};
         const bool several = json.contains("servers");
+        const bool shared = are_shared(json);
+        if (shared) rows[0].insert(rows[0].end() - 1, "AS OF");
         if (several) rows[0].insert(rows[0].begin() + 2, "COLLECTOR");
         std::string notes;
         if (const auto items = json.find("items"); items != json.end())
@@ -33,8 +48,14 @@ int jobs(RemoteOptions& o) {
               rows.push_back({text_field(job, "id"), text_field(job, "run"), state_of_job(job),
                               time_field(job, "first_ns", o.zone), time_field(job, "last_ns", o.zone),
                               text_field(job, "hosts"), text_field(job, "lines"), found_in_job(job)});
+              if (shared) rows.back().insert(rows.back().end() - 1, as_of_field(job, o.zone));
               if (several) rows.back().insert(rows.back().begin() + 2, text_field(job, "server"));
             }
+        if (json.contains("database_away_since_ns"))
+          notes += fmt::format(
+              "\nthe cluster's database does not answer since {}: jobs of other members are "
+              "as of then\n",
+              time_field(json, "database_away_since_ns", o.zone));
         return rows.size() > 1 ? table(rows, wants_color()) + notes : std::string("no job was seen yet\n");
       },
       stored_runs_hint());

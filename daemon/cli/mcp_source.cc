@@ -13,8 +13,10 @@
 #include "cli/narrative.h"
 #include "cli/near.h"
 #include "cli/remote.h"
+#include "cli/shared_jobs.h"
 #include "cli/spelling.h"
 #include "core/rules/near.h"
+#include "model/json_text.h"
 #include "model/report_json_read.h"
 
 namespace culprit::cli {
@@ -114,7 +116,9 @@ class OfDaemon final : public McpSource {
   Result<std::string> report(const std::string& job) override {
     const auto read = fetch(job);
     if (!read) return tl::unexpected(read.error());
-    return render_text(*read, {});
+    RenderOptions options;
+    options.origin = origin_;
+    return render_text(*read, options);
   }
   Result<std::string> why(const std::string& job, const std::string& id) override {
     const auto read = fetch(job);
@@ -169,12 +173,15 @@ class OfDaemon final : public McpSource {
     if (!name) return tl::unexpected(name.error());
     const auto text = client_.get(report_path(*name, std::nullopt));
     if (!text) return fail(text.error().code, with_meant_job(client_, text.error(), *name));
+    const Json json = parse_ordered_json(*text);
+    origin_ = json.is_object() ? origin_text(json, Zone()) : "";
     auto report = report_from_json(*text);
     if (report) std::erase_if(report->diagnoses, [](const Diagnosis& d) { return d.is_refuted(); });
     return report;
   }
 
   app::Client client_;
+  std::string origin_;  // of the last report
 };
 
 class OfFolder final : public McpSource {

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cli/layout.h"
 #include "cli/rules.h"
+#include "cli/shared_jobs.h"
 #include "cli/verbs.h"
 #include "cli/zone.h"
 #include "model/json_text.h"
@@ -141,6 +142,7 @@ Result<Json> get_joined(app::Cells& cells, const std::string& path) {
     away.push_back({{"server", answer.server}, {"why", why}});
   }
   if (servers.empty()) return fail(ErrorCode::kIo, "no collector answers");
+  keep_best(out["items"].get_ref<Json::array_t&>());
   sort_newest_first(out["items"].get_ref<Json::array_t&>());
   out["servers"] = std::move(servers);
   out["away"] = std::move(away);

@@ -201,6 +201,7 @@ void write_lines(JsonWriter& w, const std::vector<SourceLines>& windows) {
 std::string data_of(const Report& shown, const Report& whole, const RenderOptions& o) {
   std::vector<std::string> notes = o.notes;
   if (whole.interrupted) notes.push_back(interruption(whole));
+  if (!o.origin.empty()) notes.push_back(o.origin);
   if (o.settling) notes.emplace_back(kSettling);
   JsonWriter w;
   w.object([&] {

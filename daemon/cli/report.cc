@@ -10,6 +10,7 @@
 #include "cli/remote.h"
 #include "cli/render.h"
 #include "cli/rules.h"
+#include "cli/shared_jobs.h"
 #include "cli/verbs.h"
 #include "model/json_text.h"
 #include "model/report_json_read.h"
@@ -106,6 +107,7 @@ int report(ReportOptions& o) {
   options.zone = o.remote.zone;
   options.zone_name = o.remote.timezone;
   const auto json = parse_json(*text);
+  if (json.is_object()) options.origin = origin_text(json, o.remote.zone);
   options.settling = json.is_object() && json.value("settled", nlohmann::json(true)) == false;
   options.look = [&](const Evidence& e) {
     return look_at_daemon(e, read->job.id.value_or(o.job), o.remote.client);

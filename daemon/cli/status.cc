@@ -224,6 +224,13 @@ std::string cluster_line(const Json& json, const Zone& zone) {
   if (member(cluster, "trouble").is_string())
     out += fmt::format("; the database does not answer since {}: {}",
                        time_field(cluster, "trouble_since_ns", zone), text_field(cluster, "trouble"));
+  const Json& reports = member(cluster, "reports");
+  if (const uint64_t waiting = reports.is_object() ? count(reports, "unpublished") : 0; waiting > 0)
+    out += fmt::format("; {} unpublished since {}", counted(waiting, "report"),
+                       time_field(reports, "unpublished_since_ns", zone));
+  if (reports.is_object() && member(reports, "trouble").is_string() &&
+      !member(cluster, "trouble").is_string())
+    out += "; reports are not shared: " + text_field(reports, "trouble");
   return out;
 }
 
