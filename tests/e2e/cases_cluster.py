@@ -79,8 +79,8 @@ class Postgres:
 class Member(Daemon):
     """A collector that watches the host itself: all members read the same log, so each has the evidence."""
 
-    def __init__(self, context: Context, postgres: Postgres, name: str, logs: Path):
-        self.name, self.postgres, self.shared_logs = name, postgres, logs
+    def __init__(self, context: Context, postgres: Postgres, name: str, logs: Path, http: str = ""):
+        self.name, self.postgres, self.shared_logs, self.http = name, postgres, logs, http
         super().__init__(context.bin_dir, context.folder / name)
         context.daemons.append(self)
         self.kernel, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -103,6 +103,7 @@ rings = "{self.rings}"
 enabled = false
 [http]
 listen = "unix:api.sock"
+{self.http}
 [cluster]
 name = "{self.name}"
 address = "{self.name}.example:7421"
@@ -149,12 +150,12 @@ def owners(postgres: Postgres) -> Dict[int, str]:
 
 
 class Three:
-    def __init__(self, context: Context):
+    def __init__(self, context: Context, http: str = ""):
         self.context = context
         self.postgres = Postgres(context)
         self.shared_logs = context.folder / "logs-of-all"
         self.shared_logs.mkdir()
-        self.members = {name: Member(context, self.postgres, name, self.shared_logs)
+        self.members = {name: Member(context, self.postgres, name, self.shared_logs, http)
                         for name in ("x", "y", "z")}
         for member in self.members.values():
             member.begin()
@@ -170,10 +171,10 @@ class Three:
         wait_until(lambda: sum(member.owned() for member in self.members.values()) == PARTS, 20,
                    "all partitions are kept by the names that own them")
 
-    def job(self) -> None:
+    def job(self, **options) -> None:
         log = self.shared_logs / "train.log"
         process = subprocess.Popen(["bash", "-c", f"exec >> {log}; {JOB_LINES}"],
-                                   start_new_session=True)
+                                   start_new_session=True, **options)
         self.context.undo.append(process.kill)
 
     def owner(self) -> Member:
@@ -194,7 +195,7 @@ def cluster_store_keeps_its_promises(context: Context) -> str:
     if not program.exists():
         raise PassOver("shared_parts is not built")
     out = []
-    for check in ("migrate", "take", "fence", "once", "adopt", "give_back", "ledger"):
+    for check in ("migrate", "take", "fence", "once", "adopt", "give_back", "ledger", "report"):
         postgres.do("createdb", "-h", "127.0.0.1", "-p", str(postgres.port), "-U", "culprit", f"of_{check}")
         words = [str(program), postgres.conninfo(f"of_{check}"), check]
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,

@@ -1,7 +1,7 @@
 """Agents of collectors that share their jobs over a real PostgreSQL: each job's agents reach its owner, also
 after the owner died, and what they wrote stands at the collectors."""
 import time
-from typing import Dict, List, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from case import Context, case
 from cases_cluster import PARTS, Postgres, owners
@@ -74,16 +74,16 @@ def pieces(evidence: bytes, journal: bytes) -> List[Tuple[int, int]]:
 
 
 class Site:
-    def __init__(self, context: Context):
+    def __init__(self, context: Context, jobs: Sequence[str] = tuple(JOBS)):
         self.context = context
         self.postgres = Postgres(context)
         authority = Authority(context.folder / "pki")
         tls = authority.issue("localhost")
         self.members = {name: Member(context, self.postgres, name, tls) for name in ("x", "y", "z")}
         self.agents = [OfJob(context, job, number, authority.issue(f"{job}-{number}"),
-                             list(self.members.values())) for job in JOBS for number in range(2)]
+                             list(self.members.values())) for job in jobs for number in range(2)]
 
-    def start(self) -> None:
+    def start_members(self) -> None:
         """As after some minutes: each member owns a third."""
         for member in self.members.values():
             member.start()
@@ -96,6 +96,9 @@ class Site:
             member.start()
         wait_until(lambda: sum(member.owned() for member in self.members.values()) == PARTS, 20,
                    "all partitions are kept by the names that own them")
+
+    def start(self) -> None:
+        self.start_members()
         for agent in self.agents:
             agent.launch()
             agent.writes("--random", "--rate", ".3")

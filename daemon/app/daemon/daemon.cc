@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <grp.h>
 #include <malloc.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -312,6 +311,14 @@ Status Daemon::start_alerts() {
   auto leases = LeaseService::start(env_, {&config_, log});
   if (!leases) return tl::unexpected(leases.error());
   leases_ = std::move(*leases);
+  if (leases_) {
+    auto shared = SharedReports::start(env_, {&config_, leases_->gate(), log, scheduler_ids(recovery_)});
+    if (!shared) return tl::unexpected(shared.error());
+    shared_ = std::move(*shared);
+    verdicts_->subscribe([this](std::span<const RunVerdict> verdicts) {
+      for (const RunVerdict& one : verdicts) shared_->changed(one.job);
+    });
+  }
   if (config_.act.scheduler == Scheduler::kNone) return {};
   RecoveryServiceOptions recovery;
   recovery.config = &config_;
@@ -613,21 +620,6 @@ void Daemon::start_sources(std::vector<StreamState> known) {
 
 // ---- HTTP
 
-// Root and the daemon's user may always read everything.
-ReadAccess Daemon::read_access() {
-  ReadAccess out;
-  out.users = config_.http.acl.users;
-  if (!out.users) return out;
-  const std::string& name = config_.http.acl.group;
-  errno = 0;
-  if (const ::group* found = getgrnam(name.c_str()))
-    out.group = found->gr_gid;
-  else
-    report_error(
-        fmt::format("http.acl.group: no group {}: only root and the daemon's user see all jobs", name));
-  return out;
-}
-
 void Daemon::make_api() {
   AgentParts parts{&config_, &counts_, &watch_, recorder_.get(), engine_.get(), uplink_.get(), {}, {},
                    {},       {},       {}};
@@ -641,6 +633,7 @@ void Daemon::make_api() {
   parts.verdicts = verdicts_.get();
   parts.recovery = recovery_.get();
   parts.leases = leases_.get();
+  parts.shared = shared_.get();
   if (recovery_)
     parts.repaired = [this](const std::string& host, const std::string& by) {
       recovery_->repaired(host, by);
@@ -649,7 +642,7 @@ void Daemon::make_api() {
     stopped_recovery_ = {"the controller did not start: it runs in the collector, not with role agent",
                          counts_.started_ns, "culpritd --check && systemctl restart culpritd"};
   parts.stopped_recovery = stopped_recovery_;
-  parts.access = read_access();
+  parts.access = read_access(config_, [this](const std::string& what) { report_error(what); });
   parts.reload = [this](std::function<void(Status)> done) { reload(std::move(done)); };
   parts.inform = [this](const std::string& what) { log_.info(what); };
   if (collector_)
@@ -658,6 +651,7 @@ void Daemon::make_api() {
     source_ = std::make_unique<ForwardingApi>(env_, std::move(parts));
   else
     source_ = std::make_unique<DaemonApi>(env_, std::move(parts));
+  if (shared_) shared_->begin(source_->own_reports());
   api_ = std::make_unique<serve::Api>(env_, *source_, config_.host.name);
   advice_api_ = std::make_unique<AdviceApi>(
       env_, AdviceApi::Parts{&config_, engine_.get(), collector_.get(), [this] { return advice_.get(); }});
@@ -690,6 +684,7 @@ void Daemon::beat() {
   if (late_ && counts_.restored) late_->beat();
   if (verdicts_) verdicts_->beat();
   if (leases_) leases_->beat();
+  if (shared_) shared_->beat(counts_.restored);
   if (recovery_) recovery_->beat();
   if (watch_.stuck(mono())) return;
   if (options_.service.watchdog_ns > 0) (void)notify_.feed_watchdog();
@@ -744,6 +739,7 @@ void Daemon::stop() {
   if (copies_) copies_->stop();
   if (recovery_) recovery_->stop();
   if (leases_) leases_->stop();
+  if (shared_) shared_->stop();
   // Stops the store first: the engine may have a long queue; the next start ingests the rest of it.
   const auto finish_rest = [this] { collector_ ? collector_->stop([this] { finish(); }) : finish(); };
   const auto finish_all = [this, finish_rest] { plugins_ ? plugins_->stop(finish_rest) : finish_rest(); };

@@ -32,6 +32,7 @@
 #include "app/daemon/recover/job_owners.h"
 #include "app/daemon/recover/lease_service.h"
 #include "app/daemon/recover/recovery_service.h"
+#include "app/daemon/recover/shared_reports.h"
 #include "app/daemon/self/black_box.h"
 #include "app/daemon/self/log.h"
 #include "app/daemon/self/notify.h"
@@ -99,7 +100,6 @@ class Daemon {
   Status start_alerts();
   void start_capture();
   void look_into(peer::StacksWanted wanted);
-  ReadAccess read_access();
   void make_api();
   void restore();
   void restored(std::vector<SharedBatch>&& rest, const Result<store::ReadDamage>& damage);
@@ -150,6 +150,7 @@ class Daemon {
   std::unique_ptr<VerdictFeed> verdicts_;        // set with an engine
   std::unique_ptr<AlertService> alerts_;         // set with an engine
   std::unique_ptr<LeaseService> leases_;         // null: no other collector shares the jobs
+  std::unique_ptr<SharedReports> shared_;        // set with leases_
   std::unique_ptr<RecoveryService> recovery_;    // null: this daemon is not a collector, or has no ledger
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Restore> restore_;

@@ -2,7 +2,7 @@
 import { Alerts } from "./alerts.js";
 import { attemptTotals } from "./attempts.js";
 import { ask, items } from "./api.js";
-import { bdi, command, h, name, quoted, replace, section } from "./dom.js";
+import { bdi, command, h, name, quoted, replace, section, stamp } from "./dom.js";
 import { evidence } from "./evidence.js";
 import { judge } from "./judge.js";
 import { linesLink, readCommand, readerOf, showLines } from "./lines.js";
@@ -70,6 +70,8 @@ export function jobView(main, at) {
 
   function draw(report) {
     const run = report.job.run ?? 0, site = siteOf(job, run, () => refresh(true));
+    const published = report.cluster?.as_of_ns;
+    if (published) site.actions = () => null;  // the member that has the job is asked for it
     const open = [...body.querySelectorAll("details[open] > summary")].map((x) => x.textContent);
     body.style.minHeight = body.offsetHeight + "px";  // the page does not jump
     charts?.close();
@@ -85,7 +87,8 @@ export function jobView(main, at) {
     document.title = (d ? "● " + name(d.title) + " – " : "") + name(job) + " – Culprit";
     replace(head, h("a", { href: "#/" }, "← All jobs"), " ", h("b", {}, bdi(job)), run ? ` run ${run}` : "");
     const rest = h("div", {}), gone = h("div", {}), history = h("p", { class: "soft" });
-    replace(body, attemptTotals(report.attempts), card(report, site, history), alerts.element, decision.element, d && section("Evidence", evidence(site, d)), hang(report.hang), charts.element, rest);
+    replace(body, published && h("p", { class: "soft" }, `as of ${stamp(published)}, from ${name(report.cluster.member)}`),
+            attemptTotals(report.attempts), card(report, site, history), alerts.element, decision.element, d && section("Evidence", evidence(site, d)), hang(report.hang), charts.element, rest);
     const fold = () => replace(gone, past(report, rows, site));
     // What is below the first screen comes after it.
     requestAnimationFrame(() => setTimeout(() => {

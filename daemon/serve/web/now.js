@@ -22,6 +22,7 @@ function stateOf(job) {
   if (job.attempt !== undefined) words.push(`attempt ${number(job.attempt)} of ${number(job.attempts)}`);
   if (job.successor) words.push(`waits for job ${name(job.successor)}`);
   else if (job.member) words.push(`as job ${name(job.member)}`);
+  if (job.cluster?.as_of_ns) words.push(`as of ${stamp(job.cluster.as_of_ns)}, from ${name(job.cluster.member)}`);
   if (job.iteration !== undefined) words.push("iteration " + number(job.iteration));
   if (job.ranks) words.push(counted(job.ranks, "rank"));
   if (job.hosts) words.push(counted(job.hosts, "host"));
@@ -66,7 +67,7 @@ function row(job) {
                    verdict.alone && h("span", { class: "pill", title: "Users or other hosts alone support it" }, "unproven"),
                    handled(job.alert)];
     out.append(h("div", { class: "first" }, head, verdict.confidence !== undefined && sure, marks, side));
-    out.append(h("div", { class: "where" }, bdi(subject(verdict))));
+    if (verdict.hosts) out.append(h("div", { class: "where" }, bdi(subject(verdict))));
     const todo = advice(verdict);
     if (todo) out.append(todo);
     out.append(h("div", { class: "soft" }, id, " · ", stateOf(job)));

@@ -38,9 +38,51 @@ nlohmann::json parts_json(const ClusterView& view) {
   return out;
 }
 
+nlohmann::json reports_json(const SharedReports& reports) {
+  const SharedReports::Counts& counts = reports.counts();
+  nlohmann::json out = {{"known", reports.published().all().size()},
+                        {"known_bytes", reports.published().bytes()},
+                        {"published", counts.published},
+                        {"fenced", counts.fenced},
+                        {"unpublished", reports.unpublished()},
+                        {"unpublished_since_ns", nullptr},
+                        {"trouble", nullptr}};
+  if (const TimeNs since = reports.unpublished_since(); since != kNoTime) out["unpublished_since_ns"] = since;
+  if (!reports.trouble().empty()) out["trouble"] = to_utf8(reports.trouble());
+  return out;
+}
+
+void about_reports(serve::MetricsText& m, const SharedReports& reports) {
+  const SharedReports::Counts& counts = reports.counts();
+  const auto value = [](uint64_t n) { return static_cast<double>(n); };
+  m.counter("culprit_cluster_reports_total",
+            "Reports of own jobs: published to the other members, fenced since another member owns the job, "
+            "or failed at the database.")
+      .value(value(counts.published), {{"result", "published"}})
+      .value(value(counts.fenced), {{"result", "fenced"}})
+      .value(value(counts.failed), {{"result", "failed"}});
+  m.counter("culprit_cluster_reports_cut_total",
+            "Reports of own jobs that were too large to be published whole: their lists were cut, or only "
+            "the line in the list of jobs was published, or not even that.")
+      .value(value(counts.cut - counts.too_large), {{"left", "lists"}})
+      .value(value(counts.too_large), {{"left", "line"}})
+      .value(value(counts.unlisted), {{"left", "nothing"}});
+  m.gauge("culprit_cluster_reports_unpublished", "Own jobs whose newest report is not published.")
+      .value(value(reports.unpublished()));
+  m.gauge("culprit_cluster_reports_known", "Published reports in memory.")
+      .value(value(reports.published().all().size()));
+  m.gauge("culprit_cluster_reports_known_bytes", "Bytes of these.").value(value(reports.published().bytes()));
+  m.counter("culprit_cluster_reports_dropped_total", "Of these, dropped for want of memory.")
+      .value(value(reports.published().dropped()));
+  m.counter("culprit_cluster_reports_read_total", "Changed reports that were read.")
+      .value(value(counts.read));
+  m.counter("culprit_cluster_reports_reads_failed_total", "Times that the database did not give them.")
+      .value(value(counts.reads_failed));
+}
+
 }  // namespace
 
-nlohmann::json cluster_status(const LeaseService& leases) {
+nlohmann::json cluster_status(const LeaseService& leases, const SharedReports& reports) {
   const PartitionGate::State state = leases.gate()->state();
   nlohmann::json out = {{"member", leases.gate()->name()},
                         {"address", leases.gate()->address()},
@@ -56,6 +98,7 @@ nlohmann::json cluster_status(const LeaseService& leases) {
                         {"actions_fenced", state.fenced},
                         {"members", members_json(state.view)},
                         {"parts", parts_json(state.view)}};
+  out["reports"] = reports_json(reports);
   if (state.read_ns != kNoTime) out["read_ns"] = state.read_ns;
   if (!state.is_fresh) {
     out["trouble"] = state.error.empty() ? "it has not answered yet" : to_utf8(state.error);
@@ -64,7 +107,7 @@ nlohmann::json cluster_status(const LeaseService& leases) {
   return out;
 }
 
-void about_cluster(serve::MetricsText& m, const LeaseService& leases) {
+void about_cluster(serve::MetricsText& m, const LeaseService& leases, const SharedReports& reports) {
   const PartitionGate::State state = leases.gate()->state();
   m.gauge("culprit_cluster_database_up", "1 while the cluster's database answers in time, else 0.")
       .value(state.is_fresh ? 1 : 0);
@@ -77,6 +120,7 @@ void about_cluster(serve::MetricsText& m, const LeaseService& leases) {
             "Actions of this member: reserved in the database, or fenced and not done.")
       .value(static_cast<double>(state.reserved), {{"result", "reserved"}})
       .value(static_cast<double>(state.fenced), {{"result", "fenced"}});
+  about_reports(m, reports);
 }
 
 }  // namespace culprit::app

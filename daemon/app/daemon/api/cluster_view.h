@@ -4,11 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "app/daemon/recover/lease_service.h"
+#include "app/daemon/recover/shared_reports.h"
 #include "serve/metrics.h"
 
 namespace culprit::app {
 
-nlohmann::json cluster_status(const LeaseService& leases);
-void about_cluster(serve::MetricsText& metrics, const LeaseService& leases);
+nlohmann::json cluster_status(const LeaseService& leases, const SharedReports& reports);
+void about_cluster(serve::MetricsText& metrics, const LeaseService& leases, const SharedReports& reports);
 
 }  // namespace culprit::app

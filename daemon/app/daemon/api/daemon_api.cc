@@ -192,7 +192,7 @@ void DaemonApi::status(Answer answer) {
   if (json controller = recovery_status(parts_.recovery, parts_.stopped_recovery, mode);
       !controller.is_null())
     out["controller"] = std::move(controller);
-  if (parts_.leases) out["cluster"] = cluster_status(*parts_.leases);
+  if (parts_.leases) out["cluster"] = cluster_status(*parts_.leases, *parts_.shared);
   answer(dump(out));
 }
 
@@ -266,6 +266,8 @@ struct FoundReport {
   std::optional<Error> unreadable;
   bool settled = true;
   StoredAnswers answers;
+  bool wants_last = false;
+  std::optional<ListedJob> last;  // the last run of the job
 };
 
 void find_live(FoundReport& found, const serve::JobRun& of, LiveJobs& live, TimeNs now) {
@@ -277,12 +279,17 @@ void find_live(FoundReport& found, const serve::JobRun& of, LiveJobs& live, Time
   } else {
     found.run = of.run;
   }
-  for (const LiveJobSummary& job : live.jobs())
-    if (job.id == of.job && !job.has_engine) found.note = job.note.value_or("");
+  for (const LiveJobSummary& job : live.jobs()) {
+    if (job.id != of.job) continue;
+    if (!job.has_engine) found.note = job.note.value_or("");
+    if (found.wants_last && job.has_engine && !found.last) found.last.emplace(job);
+  }
 }
 
 // A report without judgements is better than none.
 void find_stored(FoundReport& found, const std::string& job, records::Records& index) {
+  if (found.wants_last && !found.last)
+    if (const auto last = index.job(job); last && *last) found.last.emplace(**last);
   if (!found.run)
     if (const auto last = index.job(job); last && *last) found.run = (*last)->run;
   if (!found.run) return;
@@ -329,26 +336,59 @@ tl::unexpected<Error> no_report(const FoundReport& found, const serve::JobRun& o
                                                         : "no job " + of.job);
 }
 
+// The report in JSON, with shorter lists where it is larger than `bytes_max`; empty: it still is.
+std::string text_of(FoundReport& found, Charts charts, size_t bytes_max, bool& cut) {
+  std::string text;
+  for (const size_t top : {SIZE_MAX, size_t{20}, size_t{3}}) {
+    cut = top != SIZE_MAX;
+    if (cut) keep_top(*found.report, top);
+    text = culprit::to_json(*found.report, charts);
+    if (found.attempts) add_attempts(text, *found.attempts);
+    if (text.size() <= bytes_max) return text;
+  }
+  return "";
+}
+
+// Parts of culprit that did not run for the job, each with the reason as a sentence; may contain empty
+// sentences.
+std::vector<std::string> missing_parts(const AgentParts& parts, const std::string& job) {
+  std::vector<std::string> out;
+  if (const CaptureService* capture = parts.capture ? parts.capture() : nullptr)
+    out.push_back(capture->trouble_of(job));
+  const PluginService* service = parts.plugins ? parts.plugins() : nullptr;
+  for (const plughost::PluginRow& row : service ? service->rows() : std::vector<plughost::PluginRow>()) {
+    if (!row.own_process || row.reason.find("culprit-plugin-host: no such file") == row.reason.npos) continue;
+    out.push_back(
+        fmt::format("what the plugins see on {}: none runs: {}; `sudo culprit doctor` has the remedy",
+                    parts.config->host.name, row.reason));
+    break;
+  }
+  return out;
+}
+
 }  // namespace
 
-void DaemonApi::report(const serve::ReportQuery& query, Answer answer) {
+void DaemonLists::own_report(const serve::ReportQuery& query, size_t bytes_max,
+                             std::function<void(OwnAnswer)> done) {
   const auto found = std::make_shared<FoundReport>();
+  found->wants_last = parts_.shared != nullptr;
   const serve::JobRun& of = query.of;
   const Charts charts = query.charts ? Charts::kIncluded : Charts::kLeftOut;
   parts_.engine->query([found, of](LiveJobs& live, TimeNs now) { find_live(*found, of, live, now); },
-                       [this, found, of, charts, answer = std::move(answer)] {
-                         const auto text = std::make_shared<std::string>();
+                       [this, found, of, charts, bytes_max, done = std::move(done)] {
+                         const auto out = std::make_shared<OwnAnswer>();
                          parts_.recorder->query(
-                             [found, of, charts, text, troubles = missing_parts(of.job)](
+                             [found, of, charts, bytes_max, out, troubles = missing_parts(parts_, of.job)](
                                  store::Spool&, records::Records& index) {
                                find_stored(*found, of.job, index);
+                               out->last = std::move(found->last);
                                if (!found->report) return;
                                finish(*found, of.job, troubles);
-                               *text = culprit::to_json(*found->report, charts);
-                               if (found->attempts) add_attempts(*text, *found->attempts);
+                               out->report = text_of(*found, charts, bytes_max, out->cut);
                              },
-                             [found, of, text, answer] {
-                               found->report ? answer(std::move(*text)) : answer(no_report(*found, of));
+                             [found, of, out, done] {
+                               if (!found->report) out->report = no_report(*found, of);
+                               done(std::move(*out));
                              });
                        });
 }
@@ -394,21 +434,6 @@ void DaemonApi::devices(Answer answer) {
                            {"time_ns", time_or_null(f->time_ns)}});
         answer(dump({{"items", items}}));
       });
-}
-
-std::vector<std::string> DaemonApi::missing_parts(const std::string& job) const {
-  std::vector<std::string> out;
-  if (const CaptureService* capture = parts_.capture ? parts_.capture() : nullptr)
-    out.push_back(capture->trouble_of(job));
-  const PluginService* service = parts_.plugins ? parts_.plugins() : nullptr;
-  for (const plughost::PluginRow& row : service ? service->rows() : std::vector<plughost::PluginRow>()) {
-    if (!row.own_process || row.reason.find("culprit-plugin-host: no such file") == row.reason.npos) continue;
-    out.push_back(
-        fmt::format("what the plugins see on {}: none runs: {}; `sudo culprit doctor` has the remedy",
-                    parts_.config->host.name, row.reason));
-    break;
-  }
-  return out;
 }
 
 void DaemonApi::plugins(Answer answer) {

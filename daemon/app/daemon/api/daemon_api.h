@@ -22,6 +22,7 @@
 #include "app/daemon/keep/recorder.h"
 #include "app/daemon/recover/lease_service.h"
 #include "app/daemon/recover/recovery_service.h"
+#include "app/daemon/recover/shared_reports.h"
 #include "app/daemon/self/agent_counts.h"
 #include "app/daemon/self/self_watch.h"
 #include "app/daemon/uplink/uplink.h"
@@ -57,6 +58,7 @@ struct AgentParts {
   VerdictFeed* verdicts = nullptr;                       // null with an uplink
   const RecoveryService* recovery = nullptr;             // null without a controller
   const LeaseService* leases = nullptr;                  // null: no other collector shares the jobs
+  const SharedReports* shared = nullptr;                 // set with `leases`
   std::optional<RecoveryTrouble> stopped_recovery = {};  // why a controller did not start
   // A person says that a host was repaired.
   std::function<void(const std::string& host, const std::string& by)> repaired = {};
@@ -73,9 +75,11 @@ class DaemonApi : public serve::ApiSource {
   void metrics(std::function<void(std::string)> answer) override { answer(metrics_text(Counters::kAll)); }
   void job_metrics(KeepJob keep, std::function<void(std::string)> answer) override;
   void status(Answer answer) override;
-  void jobs(Answer answer) override { lists_.jobs_of(every_job, std::move(answer)); }
+  void jobs(Answer answer) override { lists_.jobs_of({}, std::move(answer)); }
   void now(const serve::NowQuery& query, Answer answer) override;
-  void report(const serve::ReportQuery& query, Answer answer) override;
+  void report(const serve::ReportQuery& query, Answer answer) override {
+    lists_.report_of(query, {}, std::move(answer));
+  }
   void diagnoses(const serve::DiagnosisQuery& query, Answer answer) override {
     lists_.diagnoses_of(query, every_job, std::move(answer));
   }
@@ -106,6 +110,9 @@ class DaemonApi : public serve::ApiSource {
   void end_maintenance(int64_t id, const serve::Actor& by, Answer answer) override;
   void test_alert(const std::string& receiver, const serve::Actor& by, Answer answer) override;
 
+  // What this daemon answers by itself, for the other members of a cluster.
+  OwnReports own_reports() { return lists_.own_reports(); }
+
  protected:
   enum class Counters : uint8_t { kOpen, kAll };  // without or with the counters of alert receivers
   virtual std::string metrics_text(Counters counters);
@@ -119,9 +126,6 @@ class DaemonApi : public serve::ApiSource {
   DaemonLists lists_{parts_};
 
  private:
-  // Parts of culprit that did not run for the job, each with the reason as a sentence; may contain empty
-  // sentences.
-  std::vector<std::string> missing_parts(const std::string& job) const;
   void put_rule(const serve::RuleRequest& request, const serve::Actor& by,
                 const std::shared_ptr<MadeRule>& made, Answer answer);
 

@@ -21,13 +21,14 @@ std::optional<uint32_t> owner_of(const store::StoredStream& stream) {
 
 }  // namespace
 
-void DaemonLists::jobs_of(KeepJob keep, Answer answer) {
-  live_jobs([this, keep = std::move(keep), answer = std::move(answer)](std::shared_ptr<Jobs> jobs) {
-    add_stored_jobs(jobs, [jobs, keep, answer] {
-      json items = json::array();
-      for (const ListedJob& job : *jobs)
-        if (keep(job.run().first)) items.push_back(to_json(job));
-      answer(dump({{"items", std::move(items)}}));
+void DaemonLists::jobs_of(Scope scope, Answer answer) {
+  live_jobs([this, scope = std::move(scope), answer = std::move(answer)](std::shared_ptr<Jobs> jobs) {
+    add_stored_jobs(jobs, [this, jobs, scope, answer] {
+      std::erase_if(*jobs, [&](const ListedJob& job) { return !scope.own(job.run().first); });
+      json out = {{"items", items_of(*jobs, scope.uid)}};
+      if (parts_.shared && parts_.shared->away_since() != kNoTime)
+        out["database_away_since_ns"] = parts_.shared->away_since();
+      answer(dump(out));
     });
   });
 }

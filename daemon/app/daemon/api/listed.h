@@ -51,6 +51,16 @@ struct ListedJob {
 };
 nlohmann::json to_json(const ListedJob& job);
 
+// For readers who may see every job.
+inline bool every_job(const std::string&) { return true; }
+
+// What a reader sees: jobs of this daemon by their id, and of what other members of a cluster published the
+// reports of one user's jobs; without a user all of them. `own` may be called on another thread.
+struct Scope {
+  serve::ApiSource::KeepJob own = every_job;
+  std::optional<uint32_t> uid = {};
+};
+
 // The lists that a view of one user narrows. Each answer arrives on the loop.
 class Lists {
  public:
@@ -58,16 +68,14 @@ class Lists {
   using Answer = serve::ApiSource::Answer;
   using KeepJob = serve::ApiSource::KeepJob;
 
+  virtual void jobs_of(Scope scope, Answer answer) = 0;
+  virtual void report_of(const serve::ReportQuery& query, Scope scope, Answer answer) = 0;
   // The lists with the rows of jobs for which `keep` returns true. `keep` may be called on another thread.
-  virtual void jobs_of(KeepJob keep, Answer answer) = 0;
   virtual void diagnoses_of(const serve::DiagnosisQuery& query, KeepJob keep, Answer answer) = 0;
   virtual void suspects_of(const std::optional<std::string>& job, KeepJob keep, Answer answer) = 0;
   // All rows, in the order of the list.
   using SourceRows = std::function<void(Result<std::vector<SourceRow>>)>;
   virtual void source_rows(const std::optional<std::string>& job, SourceRows rows) = 0;
 };
-
-// For readers who may see every job.
-inline bool every_job(const std::string&) { return true; }
 
 }  // namespace culprit::app

@@ -217,9 +217,9 @@ json NowList::page(const NowVerdicts& verdicts) const {
   json items = json::array();
   for (const Row& row : on_page()) {
     json& out = items.emplace_back(json::object());
-    for (const char* name :
-         {"id", "run", "state", "well", "hangs", "hosts", "ranks", "iteration", "first_ns", "last_ns",
-          "ended_ns", "headline", "note", "attempt", "attempts", "excluded", "member", "successor"})
+    for (const char* name : {"id", "run", "state", "well", "hangs", "hosts", "ranks", "iteration", "first_ns",
+                             "last_ns", "ended_ns", "headline", "note", "attempt", "attempts", "excluded",
+                             "member", "successor", "cluster"})
       if (const auto at = row.job->find(name); at != row.job->end() && !at->is_null()) out[name] = *at;
     out["urgency"] = row.urgency;
     const auto rows = verdicts.find(row.run);
@@ -327,8 +327,7 @@ void DaemonApi::now(const serve::NowQuery& query, Answer answer) {
                     const std::shared_ptr<const DaemonLists::Jobs>& live, bool late) {
     const auto jobs = std::make_shared<DaemonLists::Jobs>(live ? *live : DaemonLists::Jobs());
     lists_.add_stored_jobs(jobs, [this, jobs, query, late, answer] {
-      const auto items = std::make_shared<json>(json::array());
-      for (const ListedJob& job : *jobs) items->push_back(to_json(job));
+      const auto items = std::make_shared<json>(lists_.items_of(*jobs));
       const auto finish = [this](json& page) { mark_alerts(page["items"]); };
       std::make_shared<NowReading>(*parts_.recorder, late, finish, answer)
           ->start(items, query, env_.now(io::Clock::kWall));

@@ -1,9 +1,11 @@
 #include "app/daemon/api/own_view.h"
 
 #include <fmt/format.h>
+#include <grp.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <utility>
 #include <vector>
@@ -39,19 +41,38 @@ bool ReadAccess::sees_all(const serve::Reader& reader) const {
   return group && std::find(reader.groups.begin(), reader.groups.end(), *group) != reader.groups.end();
 }
 
-std::set<std::string> jobs_of_user(std::span<const SourceRow> sources, uint32_t uid) {
+// Root and the daemon's user may always read everything.
+ReadAccess read_access(const Config& config, const std::function<void(const std::string&)>& report_error) {
+  ReadAccess out;
+  out.users = config.http.acl.users;
+  if (!out.users) return out;
+  const std::string& name = config.http.acl.group;
+  errno = 0;
+  if (const ::group* found = getgrnam(name.c_str()))
+    out.group = found->gr_gid;
+  else
+    report_error(
+        fmt::format("http.acl.group: no group {}: only root and the daemon's user see all jobs", name));
+  return out;
+}
+
+std::map<std::string, std::optional<uint32_t>> users_of_jobs(std::span<const SourceRow> sources) {
   const auto is_of_daemon = [](OriginKind kind) {
     return kind == OriginKind::kKernel || kind == OriginKind::kCondensed || kind == OriginKind::kMark;
   };
-  std::map<std::string, bool> own;
+  std::map<std::string, std::optional<uint32_t>> out;
   for (const SourceRow& source : sources) {
     if (source.job.empty() || is_of_daemon(source.kind)) continue;
-    const auto [at, fresh] = own.try_emplace(source.job, true);
-    at->second = at->second && source.owner == uid;
+    const auto [at, fresh] = out.try_emplace(source.job, source.owner);
+    if (at->second != source.owner) at->second.reset();
   }
+  return out;
+}
+
+std::set<std::string> jobs_of_user(std::span<const SourceRow> sources, uint32_t uid) {
   std::set<std::string> out;
-  for (const auto& [job, is_own] : own)
-    if (is_own) out.insert(job);
+  for (const auto& [job, user] : users_of_jobs(sources))
+    if (user == uid) out.insert(job);
   return out;
 }
 
@@ -60,9 +81,9 @@ void OwnView::refuse(const Answer& answer) {
 }
 
 void OwnView::jobs(Answer answer) {
-  with_jobs(lists_, std::nullopt, uid_, [&lists = lists_, answer = std::move(answer)](auto jobs) {
+  with_jobs(lists_, std::nullopt, uid_, [&lists = lists_, uid = uid_, answer = std::move(answer)](auto jobs) {
     if (!jobs) return answer(tl::unexpected(jobs.error()));
-    lists.jobs_of(only(std::move(*jobs)), answer);
+    lists.jobs_of({only(std::move(*jobs)), uid}, answer);
   });
 }
 
@@ -78,10 +99,14 @@ void OwnView::job_metrics(KeepJob keep, std::function<void(std::string)> answer)
 
 void OwnView::report(const serve::ReportQuery& query, Answer answer) {
   with_jobs(lists_, query.of.job, uid_,
-            [&all = all_, uid = uid_, query, answer = std::move(answer)](auto jobs) {
+            [&lists = lists_, uid = uid_, query, answer = std::move(answer)](auto jobs) {
               if (!jobs) return answer(tl::unexpected(jobs.error()));
-              if (!jobs->contains(query.of.job)) return answer(no_job(query.of.job, uid));
-              all.report(query, answer);
+              const std::string job = query.of.job;
+              const bool is_own = jobs->contains(job);
+              lists.report_of(query, {only(std::move(*jobs)), uid},
+                              [job, uid, is_own, answer](Result<std::string> report) {
+                                report || is_own ? answer(std::move(report)) : answer(no_job(job, uid));
+                              });
             });
 }
 

@@ -9,12 +9,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "app/config/config.h"
 #include "app/daemon/api/listed.h"
 #include "serve/api.h"
 
@@ -27,7 +29,11 @@ struct ReadAccess {
                                   // daemon's user
   bool sees_all(const serve::Reader& reader) const;
 };
+// As configured in [http.acl]. Reports a group that does not exist.
+ReadAccess read_access(const Config& config, const std::function<void(const std::string&)>& report_error);
 
+// The jobs of these sources, each with the user of all its sources; nothing: several, or unknown.
+std::map<std::string, std::optional<uint32_t>> users_of_jobs(std::span<const SourceRow> sources);
 // The jobs with only sources of the user.
 std::set<std::string> jobs_of_user(std::span<const SourceRow> sources, uint32_t uid);
 

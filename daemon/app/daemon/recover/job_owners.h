@@ -1,7 +1,9 @@
-// For agents: which of their jobs other members of the cluster own. Thread: the loop's.
+// For agents: which of their jobs other members of the cluster own; and the names that decide it. Thread: the
+// loop's.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,8 +12,17 @@
 
 namespace culprit::app {
 
-// Asks both once they are there; they outlive the result. Agents may know a job by another name than the
-// scheduler's id, which decides its partition.
+// The scheduler's id of a job, which decides its partition: agents may know it by another name. Nothing until
+// the first view of the scheduler.
+inline auto scheduler_ids(const std::unique_ptr<RecoveryService>& recovery) {
+  return [&](const std::string& job) -> std::optional<std::string> {
+    if (!recovery) return job;
+    if (recovery->view_ns() == kNoTime) return std::nullopt;
+    return recovery->verdicts().resolve(job);
+  };
+}
+
+// Asks both once they are there; they outlive the result.
 inline auto job_owners(const std::unique_ptr<LeaseService>& leases,
                        const std::unique_ptr<RecoveryService>& recovery) {
   return [&](const std::vector<std::string>& jobs) -> std::vector<peer::JobOwner> {

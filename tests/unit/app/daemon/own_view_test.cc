@@ -40,13 +40,21 @@ class Stored final : public serve::test::FakeSource, public Lists {
                                 source("unknown", "/u", {}),
                                 source("a", "x", {}, OriginKind::kCondensed),
                                 source("", "/dev/kmsg", {}, OriginKind::kKernel)};
+  std::map<std::string, std::optional<uint32_t>> published;  // by other members: jobs with their users
   bool fails = false;
 
-  void report(const serve::ReportQuery& query, Answer answer) override {
-    answer("report of " + query.of.job);
+  void report_of(const serve::ReportQuery& query, Scope scope, Answer answer) override {
+    const auto other = published.find(query.of.job);
+    if (scope.own(query.of.job)) return answer("report of " + query.of.job);
+    if (other != published.end() && (!scope.uid || scope.uid == other->second))
+      return answer("published report of " + query.of.job);
+    answer(fail(ErrorCode::kNotFound, "no job " + query.of.job));
   }
-  void jobs_of(KeepJob keep, Answer answer) override {
-    answer(those({"a", "b", "mixed", "rotated", "unknown", "unseen"}, keep));
+  void jobs_of(Scope scope, Answer answer) override {
+    std::string out = those({"a", "b", "mixed", "rotated", "unknown", "unseen"}, scope.own);
+    for (const auto& [job, user] : published)
+      if (!scope.uid || scope.uid == user) out += "published " + job + ";";
+    answer(out);
   }
   void diagnoses_of(const serve::DiagnosisQuery&, KeepJob keep, Answer answer) override {
     answer(those({"a", "b", "mixed", ""}, keep));
@@ -101,6 +109,26 @@ BOOST_AUTO_TEST_CASE(a_user_sees_the_jobs_whose_sources_are_all_of_that_user) {
     alice.report({{job, std::nullopt}}, answer);
     BOOST_TEST(got == std::string("error: no job ") + job + " of uid 12003");
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_user_sees_what_other_members_published_of_the_own_jobs) {
+  stored.published = {{"there", kAlice}, {"of-bob", kBob}, {"of-several", std::nullopt}, {"b", kBob}};
+  alice.jobs(answer);
+  BOOST_TEST(got == "a;published there;");
+  alice.report({{"there", std::nullopt}}, answer);
+  BOOST_TEST(got == "published report of there");
+  for (const char* job : {"of-bob", "of-several", "b"}) {
+    alice.report({{job, std::nullopt}}, answer);
+    BOOST_TEST(got == std::string("error: no job ") + job + " of uid 12003");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_user_of_a_job_is_that_of_all_its_sources) {
+  const auto users = users_of_jobs(stored.all);
+  BOOST_TEST((users.at("a") == kAlice));
+  BOOST_TEST((users.at("b") == kBob));
+  for (const char* job : {"mixed", "rotated", "unknown"}) BOOST_TEST(!users.at(job).has_value());
+  BOOST_TEST(users.size() == 5u);
 }
 
 BOOST_AUTO_TEST_CASE(a_user_sees_the_status_and_the_figures_that_everyone_may_see) {
