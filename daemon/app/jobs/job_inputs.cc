@@ -242,11 +242,11 @@ void JobInputs::ingest_file(const LiveStream& stream, const Piece& piece, TimeNs
     return;
   }
   const auto take = taker(*source, now);
-  const size_t before = source->feed.rest().size();
+  const size_t before = source->feed.waiting();
   if (piece.gap) source->feed.break_line(take);
   source->feed.feed(piece.bytes, take);
   if (piece.ends) source->feed.end(take);
-  unfinished_bytes_ += source->feed.rest().size() - before;
+  unfinished_bytes_ += source->feed.waiting() - before;
   source->last_ns = now;
   source->end = piece.offset + piece.bytes.size();
   source->unsettled = !piece.bytes.empty() && !piece.ends;
@@ -271,9 +271,9 @@ JobInputs::SettledFiles JobInputs::settle_files(TimeNs now) {
     source.unsettled = false;
     const bool cut = ends_in_trouble(source);
     if (!cut && !source.trouble) continue;
-    const size_t before = source.feed.rest().size();
+    const size_t before = source.feed.waiting();
     source.feed.pause(cut, taker(source, now));
-    unfinished_bytes_ += source.feed.rest().size() - before;
+    unfinished_bytes_ += source.feed.waiting() - before;
     source.trouble = false;
     out.news = true;
     if (cut) out.cut.push_back(key.first);
@@ -451,7 +451,7 @@ std::vector<Problem> JobInputs::drain_broken() {
 
 std::optional<SourceInfo> JobInputs::source_for(StreamId stream, TimeNs at, bool joins) const {
   const auto source = sources_.find({stream, Part::kLines});
-  if (source == sources_.end() || (joins && !source->second.feed.rest().empty())) return std::nullopt;
+  if (source == sources_.end() || (joins && source->second.feed.waiting() > 0)) return std::nullopt;
   SourceInfo out = source->second.info;
   out.modified_ns = at + kClocksApart;
   return out;

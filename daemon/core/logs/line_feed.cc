@@ -1,8 +1,10 @@
 #include "core/logs/line_feed.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/limits.h"
+#include "core/logs/runtime_line.h"
 
 namespace culprit::logs {
 namespace {
@@ -51,7 +53,21 @@ void LineFeed::emit(std::string_view lines, bool last, const Take& take) {
   lost_ = 0;
 }
 
+// Whole lines: those from a runtime's unfinished parts on wait. A source of such parts alone waits for few.
+void LineFeed::emit_whole(std::string_view lines, const Take& take) {
+  std::string joined;
+  if (!parts_.empty()) {
+    joined = std::exchange(parts_, {}).append(lines);
+    lines = joined;
+  }
+  const size_t end = may_have_parts(lines) ? unfinished_parts(lines) : lines.size();
+  const size_t waits = lines.size() - end > limits::kLineBytes ? 0 : lines.size() - end;
+  if (waits < lines.size()) emit(lines.substr(0, lines.size() - waits), false, take);
+  parts_ = lines.substr(lines.size() - waits);
+}
+
 void LineFeed::emit_rest(bool last, const Take& take) {
+  if (!parts_.empty()) rest_.insert(0, std::exchange(parts_, {}));
   emit(rest_, last, take);
   rest_.clear();
   if (rest_.capacity() > kRetainedBuffer) rest_.shrink_to_fit();
@@ -74,19 +90,21 @@ void LineFeed::feed_text(std::string_view bytes, const Take& take) {
       continue;
     }
     if (rest_.empty()) {
-      emit(part.substr(0, end + 1), false, take);
+      emit_whole(part.substr(0, end + 1), take);
     } else {
       const size_t first = part.find('\n');
       keep(part.substr(0, first));
       rest_ += part.substr(first, end + 1 - first);
-      emit_rest(false, take);
+      std::string lines;
+      lines.swap(rest_);
+      emit_whole(lines, take);
     }
     keep(part.substr(end + 1));
   }
 }
 
 void LineFeed::break_line(const Take& take) {
-  if (!rest_.empty()) emit_rest(false, take);
+  if (waiting() > 0) emit_rest(false, take);
 }
 
 void LineFeed::end(const Take& take) { emit_rest(true, take); }

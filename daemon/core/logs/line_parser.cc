@@ -1,6 +1,7 @@
 #include "core/logs/line_parser.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 
@@ -10,6 +11,7 @@
 #include "core/logs/json_line.h"
 #include "core/logs/mask.h"
 #include "core/logs/mask_skeleton.h"
+#include "core/logs/runtime_line.h"
 #include "core/logs/unwrap.h"
 
 namespace culprit::logs {
@@ -75,6 +77,9 @@ struct LineParser::Impl {
   std::string_view text;
   // Whether the text has carriage returns or NULs. Most texts have none, which saves a search in each line.
   bool returns = false, nuls = false;
+  bool parts = false;  // whether lines may be parts of a container runtime's
+  // Ends of the joined lines, by stream: their parts after the first one are empty lines.
+  std::array<const char*, 2> joined_until{};
   TimeNs time = kNoTime;
 
   void begin(const TextChunk& chunk, const SourceInfo& info, LogBatch& out) {
@@ -106,6 +111,8 @@ struct LineParser::Impl {
     text = chunk.bytes;
     returns = text.find('\r') != std::string_view::npos;
     nuls = text.find('\0') != std::string_view::npos;
+    parts = info.kind == SourceKind::kLog && may_have_parts(text);
+    joined_until = {text.data(), text.data()};
     time = kNoTime;
   }
 
@@ -222,12 +229,13 @@ struct LineParser::Impl {
     return message;
   }
 
-  // Texts in `made` must not move. A line is copied at most once for its holes or length, then once per
-  // object.
+  // Texts in `made` must not move. A line is copied at most once to join its parts, once for its holes or
+  // length, then once per object.
   void reserve_made() {
     constexpr size_t kMostLines = 256;  // with kLeftOut, per mebibyte
     if (batch->made.empty())
-      batch->made.reserve((kWrappers + 2) * text.size() + kMostLines * (text.size() >> 20) + kMostLines);
+      batch->made.reserve((kWrappers + 2 + size_t{parts}) * text.size() + kMostLines * (text.size() >> 20) +
+                          kMostLines);
   }
 
   std::string_view made_since(size_t begin) const { return std::string_view(batch->made).substr(begin); }
@@ -259,6 +267,21 @@ struct LineParser::Impl {
     batch->made += kLeftOut;
     batch->made.append(line, line.size() - limits::kLineEndBytes);
     return made_since(begin);
+  }
+
+  // The first part stands for the program's whole line, so that all lines keep their numbers.
+  void parse_part(std::string_view line, HeaderParser& headers) {
+    const auto part = runtime_line(line);
+    if (!part) return parse_line(line, headers);
+    const char*& until = joined_until[part->stream];
+    if (line.data() < until) return parse_line(line.substr(0, 0), headers);
+    if (!part->partial) return parse_line(line, headers);
+    const JoinedLine joined = join_parts(text.substr(static_cast<size_t>(line.data() - text.data())));
+    until = line.data() + joined.end;
+    reserve_made();
+    const size_t begin = batch->made.size();
+    batch->made += joined.text;
+    parse_line(made_since(begin), headers);
   }
 
   void parse_line(std::string_view line, HeaderParser& headers) {
@@ -359,7 +382,8 @@ void LineParser::parse(const TextChunk& chunk, const SourceInfo& source, LogBatc
   while (at < end) {
     const auto* newline = static_cast<const char*>(std::memchr(at, '\n', static_cast<size_t>(end - at)));
     const char* const stop = newline ? newline : end;
-    impl_->parse_line(std::string_view(at, static_cast<size_t>(stop - at)), headers);
+    const std::string_view line(at, static_cast<size_t>(stop - at));
+    impl_->parts ? impl_->parse_part(line, headers) : impl_->parse_line(line, headers);
     at = stop + 1;
   }
   impl_->scan();

@@ -83,3 +83,69 @@ BOOST_AUTO_TEST_CASE(lines_in_utf_16_are_read_as_text) {
     BOOST_TEST(lines[1].starts_with(kError));
   }
 }
+
+// What a container runtime writes of a program's lines: parts of 16 KiB, of two streams.
+namespace {
+
+const std::string kOut = "2026-11-21T02:12:09.123456789Z stdout ", kErr = "2026-11-21T02:12:09.2Z stderr ";
+
+struct Runtime {
+  std::string bytes;
+  std::vector<std::string> messages;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(parts_of_a_runtimes_line_are_one_line) {
+  const Runtime cases[] = {
+      {kOut + "F whole\n" + kOut + "P Runtime\n" + kOut + "P Error: \n" + kOut + "F CUDA error\n" + kOut +
+           "F next\n",
+       {"whole", "RuntimeError: CUDA error", "next"}},
+      {kOut + "P RuntimeError: \n" + kErr + "F between\n" + kErr + "P other \n" + kOut + "F CUDA error\n" +
+           kErr + "F stream\n",
+       {"RuntimeError: CUDA error", "between", "other stream"}},
+      {kOut + "P no last part", {"no last part"}},
+      {kOut + "P begins\n" + kOut + "P ends\n", {"beginsends"}},
+      {kOut + "P a\n" + kOut + "F \n" + kOut + "P b\n" + kOut + "F\n" + kOut + "F c\n", {"a", "b", "c"}},
+      {"2026-11-21 stdout P no runtime's\n" + kOut + "F line\n",
+       {"2026-11-21 stdout P no runtime's", "line"}},
+  };
+  for (const auto& [bytes, expected] : cases)
+    for (const size_t part : {size_t{1} << 22, size_t{64}, size_t{7}, size_t{1}}) {
+      std::vector<std::string> found = messages(bytes, part);
+      std::erase(found, "");  // the other parts' lines keep their numbers
+      BOOST_TEST(found == expected, boost::test_tools::per_element());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_progress_bar_in_parts_is_read_at_once) {
+  LineFeed feed;
+  std::string seen;
+  const auto take = [&](const TextChunk& chunk) { seen += chunk.bytes; };
+  for (const std::string& line : {kOut + "P \r 1/250 \r 2/250 \n", kOut + "P \r 3/250\n"}) {
+    feed.feed(line, take);
+    BOOST_TEST(seen.ends_with(line));
+  }
+  feed.feed(kOut + "P text\n", take);
+  BOOST_TEST(feed.waiting() == (kOut + "P text\n").size());
+}
+
+BOOST_AUTO_TEST_CASE(a_runtimes_line_of_any_length_has_a_bound) {
+  std::string bytes = kOut + "F first\n";
+  for (int i = 0; i < 64; ++i) bytes += kOut + "P " + std::string(16 << 10, '.') + "\n";
+  bytes += kOut + "F last " + std::string(kError) + "\n" + kOut + "F next\n";
+  LineFeed feed;
+  size_t most = 0;
+  for (size_t at = 0; at < bytes.size(); at += 4096) {
+    feed.feed(std::string_view(bytes).substr(at, 4096), [](const TextChunk&) {});
+    most = std::max(most, feed.waiting());
+  }
+  BOOST_TEST(most <= 2 * limits::kLineBytes + (16 << 10));
+  for (const size_t part : {size_t{1} << 22, size_t{4096}}) {
+    const auto lines = messages(bytes, part);
+    BOOST_TEST(lines.front() == "first");
+    BOOST_TEST(lines.back() == "next");
+    BOOST_TEST(std::ranges::any_of(lines, [](const std::string& line) { return line.ends_with(kError); }));
+    for (const std::string& line : lines) BOOST_TEST(line.size() <= limits::kLineBytes + 16);
+  }
+}
