@@ -110,6 +110,18 @@ std::string reads_line(const Json& json) {
                    : "");
 }
 
+// Empty: the logs of pods are not followed.
+std::string pods_line(const Json& json) {
+  const Json& pods = member(json, "pods");
+  if (!pods.is_object()) return "";
+  const bool known = !member(pods, "trouble").is_string();
+  std::string out = fmt::format("{} of {} followed, {} left out", counted(count(pods, "followed"), "pod"),
+                                counted(count(pods, "jobs"), "job"), count(pods, "left_out"));
+  if (const uint64_t waiting = count(pods, "waiting")) out += fmt::format(", {} waiting", waiting);
+  return out + (known ? "; labels from the API server"
+                      : "; jobs by the pods' names: " + text_field(pods, "trouble"));
+}
+
 // Target of an agent, or input of a collector. A daemon without its collector counts as healthy, but the
 // reader must see that no data leaves the host.
 std::pair<std::string, std::string> way(const Json& json, const Zone& zone, bool color) {
@@ -251,6 +263,7 @@ std::string status_text(const Json& status, const Zone& zone, bool color) {
   };
   line("jobs", jobs_line(status));
   line("reads", reads_line(status));
+  if (const std::string text = pods_line(status); !text.empty()) line("pods", text);
   line(way_name, way_text);
   line("alerts", alerts_line(status));
   if (const std::string text = controller_line(status, zone); !text.empty()) line("controller", text);

@@ -149,6 +149,7 @@ LoadedConfig load_config(const std::string& path, std::optional<uid_t> owner) {
 std::vector<LogWatch> Config::files() const {
   std::vector<LogWatch> out = logs;
   out.insert(out.end(), dumps.begin(), dumps.end());
+  if (pods.enabled) out.push_back({.path = pods.folder + "/*/*/*.log", .pods = true});
   return out;
 }
 
@@ -203,6 +204,10 @@ std::vector<std::string> without_effect(const Config& config) {
     out.emplace_back("log: has no effect with role collector: it reads no logs, its agents do");
   if (config.role == DaemonRole::kCollector && !config.dumps.empty())
     out.emplace_back("dump: has no effect with role collector: its agents pick dumps up");
+  if (config.role == DaemonRole::kCollector && config.pods.enabled)
+    out.emplace_back("pods: has no effect with role collector: its agents read the pods' logs");
+  if (!config.pods.enabled && !config.pods.namespaces.empty())
+    out.emplace_back("pods.namespaces: has no effect while pods.enabled is off");
   if (config.role == DaemonRole::kCollector && !config.plugin.empty())
     out.emplace_back("plugin: has no effect with role collector: its agents run plugins");
   if (config.role == DaemonRole::kAgent && !config.alert.empty())

@@ -46,6 +46,7 @@ struct LogWatch {
   std::string job;          // job of all matching files
   std::string job_pattern;  // RE2 that matches the path; its group named job is the job id
   bool dumps = false;       // a [[dump]] table
+  bool pods = false;        // [pods]: the pods decide which files and which job
   bool operator==(const LogWatch&) const = default;
 };
 
@@ -96,6 +97,12 @@ struct Config {
     std::string name;  // load_config fills in the machine's name
   } host;
   std::vector<LogWatch> logs, dumps;
+  struct Pods {
+    bool enabled = false;
+    std::string folder = "/var/log/pods";
+    std::vector<std::string> namespaces;      // patterns: all of their pods are followed
+    std::string server, token_file, ca_file;  // server empty: those of the pod
+  } pods;
   std::vector<PluginConfig> plugin;
   std::vector<AlertConfig> alert;
   struct Alerts {
@@ -245,7 +252,7 @@ struct Config {
     bool restore_anywhere = true;
   } copies;
 
-  std::vector<LogWatch> files() const;  // logs, then dumps
+  std::vector<LogWatch> files() const;  // logs, dumps, then the pods' logs
   bool watches() const { return role != DaemonRole::kCollector; }
   // For io::Env::listen: relative names are joined with runtime_dir.
   std::string trace_address() const;   // "unix:/run/culprit/trace.sock"

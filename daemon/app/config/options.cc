@@ -74,6 +74,26 @@ const Option kOptions[] = {
      "Job id of these dumps. Default: from job_pattern, else the only running job."},
     {"dump.job_pattern", TEXT(dumps.back().job_pattern, check_job_pattern, "regular expression"), true,
      "'/train/(?P<job>[^/]+)/'", "As log.job_pattern."},
+    {"pods.enabled", FlagType{OF(bool, pods.enabled)}, false, nullptr,
+     "Follow the logs of the pods of this node that are jobs. The job is NAMESPACE_NAME of the workload: a "
+     "JobSet, PyTorchJob, Job or another."},
+    {"pods.folder", TEXT(pods.folder, check_plain_folder, kPath), false, nullptr,
+     "Folder of the kubelet with a folder NAMESPACE_POD_UID for each pod. Links are not followed."},
+    {"pods.namespaces",
+     TextsType{OF(std::vector<std::string>, pods.namespaces), check_namespaces, "list of patterns"}, false,
+     "[\"train-*\"]",
+     "Namespaces whose pods are all followed; * any characters, ? one. Of the others only pods that ask for "
+     "an "
+     "accelerator and run to an end, which the API server says: without it none."},
+    {"pods.server", TEXT(pods.server, check_url, "http or https address"), false, "\"https://10.0.0.1:6443\"",
+     "The API server, asked once for each new pod. Default: that of the pod in which the daemon runs; "
+     "outside "
+     "of a pod none is asked."},
+    {"pods.token_file", TEXT(pods.token_file, check_absolute_path, kPath), false,
+     "\"/etc/culprit/kubernetes.token\"",
+     "Token of a service account that may get pods. Default: the pod's. Refused if other users may read it."},
+    {"pods.ca_file", TEXT(pods.ca_file, check_absolute_path, kPath), false, "\"/etc/culprit/kubernetes.pem\"",
+     "Certificate authorities of the API server. Default: the pod's."},
     {"plugin.name", TEXT(plugin.back().name, check_plugin_name, "name"), true, "\"gpu_health\"",
      "The plugin: its file is NAME.so."},
     {"plugin.enabled", FlagType{OF(bool, plugin.back().enabled)}, true, nullptr, "false: it does not run."},
@@ -490,6 +510,7 @@ const OptionTable kTables[] = {
     {"host", ""},
     {"log", "Log files. The table may occur several times, here and in conf.d; all apply."},
     {"dump", "Flight Recorder dumps of PyTorch, which show where each rank waits. May occur several times."},
+    {"pods", "Logs of the pods of a Kubernetes node. Off by default."},
     {"plugin", "How a plugin runs; these are the defaults. May occur several times."},
     {"alert",
      "A receiver of alerts: a job's verdict, its revisions and its end. May occur several times; the keys of "

@@ -83,6 +83,7 @@ class Reader {
     check_clear("otlp.headers_file", config().otlp.headers_file, config().otlp.endpoint);
     check_sockets();
     check_act();
+    check_pods();
     std::stable_sort(errors_.begin(), errors_.end(), [](const auto& a, const auto& b) {
       const auto order = [](const Place& p) { return std::tuple(p.file, p.line, p.column); };
       return order(a.first) < order(b.first);
@@ -509,6 +510,25 @@ class Reader {
                                                            : "act.kubernetes.ca_file"),
              "'act.kubernetes' needs 'server' too: without it the files of the pod are used");
     check_clear("act.kubernetes.token_file", kubernetes.token_file, kubernetes.server);
+  }
+
+  void check_pods() {
+    const Config::Pods& pods = config().pods;
+    if (pods.server.empty() && (was_set("pods.token_file") || was_set("pods.ca_file")))
+      refuse(place_of(was_set("pods.token_file") ? "pods.token_file" : "pods.ca_file"),
+             "'pods' needs 'server' too: without it the files of the pod are used");
+    check_clear("pods.token_file", pods.token_file, pods.server);
+    if (!pods.enabled) return;
+    // Another table would read the same files as another source.
+    for (const LogWatch& log : config().logs) {
+      const std::string above = log.path.substr(0, log.path.find_first_of("*?[{"));
+      const bool within = log.path.starts_with(pods.folder + "/");
+      const bool around = pods.folder.starts_with(above) && log.path.find("**") != log.path.npos;
+      if (within || around)
+        refuse(
+            file_places_.at(log.path),
+            fmt::format("'log.path' {} has files of [pods], which would be read twice", in_quotes(log.path)));
+    }
   }
 
   std::span<const ConfigText> texts_;

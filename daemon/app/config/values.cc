@@ -52,6 +52,15 @@ std::string check_absolute_path(std::string_view text) {
   return "";
 }
 
+std::string check_plain_folder(std::string_view text) {
+  if (std::string why = check_absolute_path(text); !why.empty()) return why;
+  const bool plain = text.size() > 1 && !text.ends_with('/') && text.find_first_of("*?[{,") == text.npos &&
+                     text.find("//") == text.npos && text.find("/.") == text.npos;
+  return plain ? ""
+               : fmt::format("must be a folder without a wildcard or a slash at its end, not {}",
+                             in_quotes(text));
+}
+
 std::string check_glob(std::string_view text) {
   if (!text.starts_with('/')) return fmt::format("must be an absolute path, not {}", in_quotes(text));
   if (text.ends_with('/')) return "names a folder: write what files in it, as in \"/var/log/train/**/*.log\"";
@@ -164,6 +173,15 @@ std::string check_namespace(std::string_view text) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
   });
   return sound ? "" : fmt::format("must be a namespace of Kubernetes, not {}", in_quotes(text));
+}
+
+std::string check_namespaces(std::string_view text) {
+  std::string plain(text);
+  std::ranges::replace_if(
+      plain, [](char c) { return c == '*' || c == '?'; }, 'x');
+  return check_namespace(plain).empty()
+             ? ""
+             : fmt::format("must be of namespaces of Kubernetes, with * and ?, not {}", in_quotes(text));
 }
 
 std::string check_label(std::string_view text) {

@@ -11,6 +11,7 @@ namespace culprit::app {
 std::string in_quotes(std::string_view text);
 
 std::string check_absolute_path(std::string_view text);
+std::string check_plain_folder(std::string_view text);  // absolute, as file names below it begin
 std::string check_glob(std::string_view text);
 std::string check_socket_name(std::string_view text);  // a name in runtime_dir, or an absolute path
 std::string check_job(std::string_view text);
@@ -24,6 +25,7 @@ std::string check_category(std::string_view text);      // of diagnoses
 std::string check_action(std::string_view text);        // of diagnoses
 std::string check_order_kind(std::string_view text);    // of the controller's orders
 std::string check_namespace(std::string_view text);     // of Kubernetes
+std::string check_namespaces(std::string_view text);    // a pattern of them, with * and ?
 std::string check_label(std::string_view text);         // KEY or KEY=VALUE, of Kubernetes
 std::string check_lease(std::string_view text);         // "NAMESPACE/NAME", or empty
 std::string check_command_word(std::string_view text);

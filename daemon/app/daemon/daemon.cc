@@ -53,12 +53,6 @@ Result<std::shared_ptr<const io::TlsCredentials>> credentials(const TlsFiles& fi
 // Limited by the processors that the service may use.
 unsigned parsing_threads() { return std::min(2u, std::thread::hardware_concurrency()); }
 
-// The folder above the first wildcard: paths are relative to it.
-std::string fixed_root(const std::string& glob) {
-  const std::string fixed = glob.substr(0, glob.find_first_of("*?[{"));
-  return fixed.substr(0, fixed.rfind('/'));
-}
-
 }  // namespace
 
 Daemon::Daemon(io::Env& env, DaemonOptions options, Log& log)
@@ -109,6 +103,7 @@ Status Daemon::begin() {
   auto processes = ProcessWatch::start(env_, config_.jobs.only.empty());
   if (!processes) return tl::unexpected(processes.error());
   processes_ = std::move(*processes);
+  if (config_.watches() && config_.pods.enabled) pods_ = pod_logs(config_.pods, processes_->pod_follower());
   const Status started = forwards() ? start_uplink(std::move(rules)) : start_engine(std::move(rules));
   if (!started) return started;
   start_intake();
@@ -236,6 +231,7 @@ Status Daemon::start_engine(std::shared_ptr<rules::Ruleset> rules) {
   LiveOptions& live = options.live;
   live.host = config_.host.name;
   live.roots = roots();
+  if (config_.pods.enabled) live.pods = config_.pods.folder + "/";
   live.rules = std::move(rules);
   live.threads = parsing_threads();
   live.watch = rule_watch_.get();
@@ -382,19 +378,6 @@ Status Daemon::start_collecting() {
   return {};
 }
 
-std::function<void(const std::string&, const StreamInfo&, const Piece&)> Daemon::follower() const {
-  return [watch = processes_.get()](const std::string& job, const StreamInfo& info, const Piece& piece) {
-    if (is_file(info.kind) && piece.place) watch->follow_file(job, piece.place->device, piece.place->inode);
-    if (info.pid) watch->follow_process(job, *info.pid);
-  };
-}
-
-std::vector<std::string> Daemon::roots() const {
-  std::vector<std::string> out;
-  for (const LogWatch& log : config_.files()) out.push_back(fixed_root(log.path));
-  return out;
-}
-
 Status Daemon::start_uplink(std::shared_ptr<rules::Ruleset> rules) {
   UplinkOptions options;
   options.config = &config_;
@@ -403,6 +386,7 @@ Status Daemon::start_uplink(std::shared_ptr<rules::Ruleset> rules) {
   options.feed.host = config_.host.name;
   options.feed.uid = getuid();
   options.feed.roots = roots();
+  if (config_.pods.enabled) options.feed.pods = config_.pods.folder + "/";
   options.feed.rules = std::move(rules);
   options.feed.threads = parsing_threads();
   options.feed.alive = [watch = processes_.get()](const std::string& job) { return watch->alive(job); };
@@ -514,6 +498,7 @@ void Daemon::start_intake() {
   };
   for (const StreamState& known : recorder_->known()) job_names_.note(known.info);
   parts.name_job = [this](StreamInfo& opened) {
+    if (pods_) opened.job = pods_->job_named(opened.job);
     if (!opened.job.empty()) opened.job = job_names_.id_of(opened, processes_->users_of(opened.job));
   };
   intake_ = std::make_unique<Intake>(std::move(parts));
@@ -592,30 +577,6 @@ void Daemon::start_capture() {
     copies_ = std::move(*copies);
   else
     report_error("copies: " + copies.error().text);
-}
-
-void Daemon::start_sources(std::vector<StreamState> known) {
-  if (!config_.watches()) return;
-  SourcesOptions options;
-  options.config = &config_;
-  options.known = std::move(known);
-  options.stored_until_ns = recorder_->stored_until_ns();
-  options.allocate = [this] { return recorder_->allocate(); };
-  options.take = [this](PieceBatch&& batch) { intake_->take(std::move(batch)); };
-  options.report_error = [this](const std::string& what) { report_error(what); };
-  // A successor's data begins after this event: its sources get the chain's id.
-  options.on_trace_event = [this](const ingest::TraceLine& line, const StreamInfo& of) {
-    if (line.name != kAttemptEvent) return;
-    std::vector<EventField> fields;
-    const auto attempts = attempts_of(ingest::loop_event(line, {}, fields), kNoTime);
-    if (!attempts) return;
-    for (const JobNames::Member& member : job_names_.join(of, *attempts)) processes_->join(member);
-  };
-  options.processes = processes_.get();
-  options.kernel_descriptor = options_.service.descriptor_named("kmsg");
-  sources_ = std::make_unique<Sources>(env_, std::move(options));
-  sources_->start();
-  if (intake_->held()) sources_->pause();
 }
 
 // ---- HTTP

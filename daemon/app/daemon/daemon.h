@@ -141,6 +141,7 @@ class Daemon {
   std::string hung_;
   bool blind_ = false;
   std::unique_ptr<ProcessWatch> processes_;
+  std::shared_ptr<PodLogs> pods_;  // null: the logs of pods are not followed
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<EngineWorker> engine_;         // null: the collector has the engine
   std::unique_ptr<Uplink> uplink_;               // set with role agent

@@ -287,7 +287,13 @@ class Examination {
 
   void logs() {
     if (!config().watches()) return;
-    if (config().logs.empty()) {
+    const std::string& pods = config().pods.folder;
+    if (config().pods.enabled && probes_.path(pods).error == 0)
+      ok("log", pods + ": the pods' logs are there");
+    else if (config().pods.enabled)
+      warn("log", pods + " is not there: no pod has run on this host, or pods.folder is another",
+           "ls -ld " + pods);
+    if (config().logs.empty() && !config().pods.enabled) {
       const std::string main = options_.config.empty() ? kConfigFile : options_.config;
       return warn("log", "no [[log]] table: no log file is followed",
                   fmt::format("printf '[[log]]\\npath = \"/var/log/train/**/*.log\"\\n' >> {}", main));

@@ -39,6 +39,7 @@ struct JobForwarder::Impl final : JobTable {
       : options(std::move(o)),
         parsing(options.host, options.roots, options.uid),
         router(*this, options.uid, options.seen, options.users_of) {
+    parsing.pods = options.pods;
     parsing.threads = options.threads;
     parsing.dumps.reading = options.reading;
     parsing.dumps.left_out = options.left_out;

@@ -31,6 +31,7 @@ struct JobForwarderOptions {
   std::string host;                       // name of this daemon
   std::optional<uint32_t> uid;            // uid of this daemon, whose own messages may name hosts
   std::vector<std::string> roots;         // fixed folders of the [[log]] globs
+  std::string pods = {};                  // see LiveOptions
   std::shared_ptr<rules::Ruleset> rules;  // null: none
   Zone zone;                              // zone for times without one
   // Parser threads: with 2, a second thread parses long queued texts ahead.

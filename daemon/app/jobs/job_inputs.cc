@@ -186,6 +186,8 @@ std::string_view JobInputs::below_root(const std::string& path) const {
 }
 
 void JobInputs::place(const std::string& path, JobSource& source) {
+  // A pod is no host, and several pods of a job may be on one.
+  if (!parsing_.pods.empty() && path.starts_with(parsing_.pods)) return;
   logs::PathOwner owner = parsing_.placement.owner(below_root(path));
   if (owner.guessed) std::swap(source.guessed, owner.host);
   source.info.host = owner.host ? std::move(owner.host) : std::optional(parsing_.host);

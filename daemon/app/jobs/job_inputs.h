@@ -74,6 +74,7 @@ struct LiveParsing {
 
   std::string host;
   std::vector<std::string> roots;
+  std::string pods;  // see LiveOptions
   std::optional<uint32_t> uid;
   logs::Placement placement;
   std::function<std::unique_ptr<logs::LineParser>()> make_parser;

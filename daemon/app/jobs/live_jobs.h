@@ -35,6 +35,7 @@ struct LiveOptions {
   std::string host;                       // this daemon's name, docs/formats.md section 8 [host]
   std::optional<uint32_t> uid;            // uid of this daemon, whose own messages may name hosts
   std::vector<std::string> roots;         // fixed folders of the [[log]] globs: paths are relative to them
+  std::string pods;                       // folder of pods' logs, whose host is this one; empty: none
   std::shared_ptr<rules::Ruleset> rules;  // null: none
   rules::FunctionWatch* watch = nullptr;  // borrowed: called around each call of a rule's function
   std::vector<std::string> quarantined;   // ids of rules that do not run

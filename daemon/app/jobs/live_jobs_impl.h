@@ -93,6 +93,7 @@ struct LiveJobs::Impl final : JobTable {
         parsing(options.host, options.roots, options.uid),
         router(*this, options.uid, options.seen, options.users_of),
         names(options.uid) {
+    parsing.pods = options.pods;
     parsing.threads = options.threads;
     parsing.dumps.reading = options.reading;
     parsing.dumps.left_out = options.left_out;

@@ -31,9 +31,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/principal.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "model/piece.h"
@@ -45,6 +47,12 @@ struct TailOptions {
   std::string glob;                                            // absolute: formats.md section 8
   OriginKind kind = OriginKind::kFile;                         // kind of its sources: kFile or kDump
   std::function<std::string(const std::string& path)> job_of;  // job of a new source, from its path
+  // Whether the files of a folder below the root are followed; its path is absolute. Asked when a folder is
+  // found, and after kLater again within seconds. Empty: all folders are.
+  enum class Enter : uint8_t { kYes, kNo, kLater };
+  std::function<Enter(const std::string& folder)> enter;
+  // The container whose output a file of root is, from its path. Empty: io::container_of_log().
+  std::function<std::optional<Principal>(const std::string& path)> container_of;
   std::function<StreamId()> allocate;  // a number for a new source; must be thread safe
   // Wall clock. Files that left their path after this time may have been read, but not stored, by an earlier
   // process. kNoTime: no earlier process.

@@ -185,6 +185,14 @@ void FolderScan::forget_ended(TailFolder& folder, const std::vector<Entry>& entr
   });
 }
 
+bool FolderScan::enters(TailFolder& folder, const std::string& name) {
+  using Enter = TailOptions::Enter;
+  if (!tail_.options.enter) return true;
+  const Enter enter = tail_.options.enter(tail_.output.path_of(join_below(folder.name, name)));
+  if (enter == Enter::kLater) list_soon(folder);
+  return enter == Enter::kYes;
+}
+
 void FolderScan::list(TailFolder& folder) {
   folder.next_full = tail_.time.mono + kSweepNs;
   if (!folder.asked && tail_.root.is_local(folder.name)) {
@@ -213,7 +221,7 @@ void FolderScan::list(TailFolder& folder) {
   for (const Entry& entry : entries) {
     if (entry.type == Entry::Type::kFolder) {
       WatchGlob::State inner = tail_.glob.enter(folder.state, entry.name);
-      if (!inner.empty() && folders_.size() < kFolders)
+      if (!inner.empty() && folders_.size() < kFolders && enters(folder, entry.name))
         this->folder(join_below(folder.name, entry.name), std::move(inner));
       continue;
     }
@@ -273,9 +281,14 @@ bool FolderScan::has_grown(TailFolder& folder, const std::string& name) {
 // Schedules another check of a name that could not be judged because calls failed.
 void FolderScan::look_again(TailFolder& folder, const std::string& name) {
   folder.uncertain.insert(name);
+  list_soon(folder);
+}
+
+void FolderScan::list_soon(TailFolder& folder) {
   const TimeNs soon = tail_.time.mono + kPolledLookNs;
   folder.next_full = std::min(folder.next_full, soon);
   folder.next_list = std::min(folder.next_list, soon);
+  next_folder_ = std::min(next_folder_, soon);
 }
 
 // Whether the name got another file since the names were read. For a mounted file, and in some FUSE file
@@ -434,7 +447,9 @@ void FolderScan::create(TailFolder& folder, const std::string& name, uint32_t ui
   made->info.path = tail_.output.path_of(name);
   made->info.job = tail_.options.job_of ? tail_.options.job_of(made->info.path) : "";
   // The container runtime writes container output as root.
-  const auto container = uid == 0 ? io::container_of_log(made->info.path) : std::nullopt;
+  std::optional<Principal> container;
+  if (uid == 0 && tail_.options.container_of) container = tail_.options.container_of(made->info.path);
+  if (uid == 0 && !tail_.options.container_of) container = io::container_of_log(made->info.path);
   made->info.uid = container.value_or(uid);
   made->info.opened_ns = tail_.time.now;
   made->queued_at = std::numeric_limits<TimeNs>::max();

@@ -43,12 +43,14 @@ class FolderScan {
   void visit(TailFolder& folder);
   void sweep_after_hint(TailFolder& folder);
   void list(TailFolder& folder);
+  bool enters(TailFolder& folder, const std::string& name);
   bool list_changed(TailFolder& folder);
   void list_failed(TailFolder& folder, int error);
   void forget_ended(TailFolder& folder, const std::vector<Entry>& entries);
   bool is_known(TailFolder& folder, const Entry& entry);
   bool has_grown(TailFolder& folder, const std::string& name);
   void look_again(TailFolder& folder, const std::string& name);
+  void list_soon(TailFolder& folder);
   static bool is_torn(TailFolder& folder, const std::string& name, uint64_t listed, uint64_t found);
   void consider(TailFolder& folder, const Entry& entry, const FreshNames& fresh);
   void create(TailFolder& folder, const std::string& name, uint32_t uid, const std::vector<Sibling>& older);

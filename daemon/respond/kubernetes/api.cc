@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -100,6 +101,20 @@ Result<ApiAccess> pod_access(const std::function<std::optional<std::string>(std:
   out.ca_file = folder + "/ca.crt";
   out.token_file = folder + "/token";
   out.pod_token = true;
+  return out;
+}
+
+Result<ApiAccess> access_with(std::string server, const std::string& token_file, const std::string& ca_file) {
+  if (server.empty())
+    return pod_access([](std::string_view name) -> std::optional<std::string> {
+      const char* value = ::getenv(std::string(name).c_str());
+      return value ? std::optional<std::string>(value) : std::nullopt;
+    });
+  ApiAccess out;
+  while (server.ends_with('/')) server.pop_back();
+  out.server = std::move(server);
+  out.ca_file = ca_file;
+  out.token_file = token_file;
   return out;
 }
 

@@ -51,6 +51,9 @@ struct ApiAccess {
 Result<ApiAccess> pod_access(const std::function<std::optional<std::string>(std::string_view name)>& variable,
                              const std::string& folder = "/var/run/secrets/kubernetes.io/serviceaccount");
 
+// Access with these files; without a server that of the pod in which the process runs.
+Result<ApiAccess> access_with(std::string server, const std::string& token_file, const std::string& ca_file);
+
 // Requests over HTTP.
 ApiCall http_calls(ApiAccess access);
 

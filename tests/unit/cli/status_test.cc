@@ -47,6 +47,22 @@ BOOST_AUTO_TEST_CASE(an_agent_without_its_collector_says_so_and_all_has_each_fie
   BOOST_TEST((all.find("forward.sentence") != all.npos && all.find("forward.trouble") == all.npos), all);
 }
 
+BOOST_AUTO_TEST_CASE(the_row_of_pods_says_how_their_jobs_are_known) {
+  Json json = {
+      {"pods", {{"followed", 200}, {"jobs", 10}, {"left_out", 33}, {"waiting", 0}, {"trouble", nullptr}}}};
+  std::string text = status_text(json, Zone(), false);
+  BOOST_TEST(
+      text.find("pods       200 pods of 10 jobs followed, 33 left out; labels from the API server\n") !=
+          text.npos,
+      text);
+  json["pods"]["waiting"] = 2;
+  json["pods"]["trouble"] = "403 pods is forbidden\x1b";
+  text = status_text(json, Zone(), false);
+  BOOST_TEST(
+      text.find(R"(33 left out, 2 waiting; jobs by the pods' names: 403 pods is forbidden\x1b)") != text.npos,
+      text);
+}
+
 BOOST_AUTO_TEST_CASE(a_controller_that_does_nothing_is_in_the_status_with_its_reason) {
   Json json = {{"controller",
                 {{"mode", "act"},

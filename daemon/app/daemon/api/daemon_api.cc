@@ -131,6 +131,15 @@ json copies_values(const CopyService& service) {
           {"trouble", trouble.empty() ? json(nullptr) : json(trouble)}};
 }
 
+json pods_values(const PodLogs::Counts& counts) {
+  return {{"followed", counts.followed},
+          {"jobs", counts.jobs},
+          {"left_out", counts.left_out},
+          {"waiting", counts.waiting},
+          {"requests", counts.asked},
+          {"trouble", counts.trouble.empty() ? json(nullptr) : json(counts.trouble)}};
+}
+
 // A problem of a healthy daemon that a restart would not solve.
 std::string sentence_of(const LiveCounts& counts) {
   if (counts.without_engine == 0) return "ok";
@@ -245,6 +254,7 @@ json DaemonApi::status_values() {
                        {"refused", tail.stats.refused},
                        {"left_out", tail.stats.left_out}});
     }
+    if (const PodLogs* pods = sources->pods()) out["pods"] = pods_values(pods->counts());
     out["watches_folders"] = sources->tails().watches_folders();
     out["kernel"] = sources->kernel() != nullptr;
     out["trace_clients"] = sources->trace() ? json(sources->trace()->clients) : json(nullptr);

@@ -178,7 +178,16 @@ void about_files(serve::MetricsText& m, const Sources& sources) {
       .value(number(all.gap_bytes));
 }
 
+void about_pods(serve::MetricsText& m, const PodLogs::Counts& counts) {
+  m.gauge("culprit_pods_followed", "Pods whose logs are followed.").value(number(counts.followed));
+  m.gauge("culprit_pods_left_out", "Pods that are no jobs.").value(number(counts.left_out));
+  m.gauge("culprit_pods_waiting", "Pods that the API server has not described yet.")
+      .value(number(counts.waiting));
+  m.counter("culprit_pods_requests_total", "Requests to the API server.").value(number(counts.asked));
+}
+
 void about_others(serve::MetricsText& m, const Sources& sources) {
+  if (const PodLogs* pods = sources.pods()) about_pods(m, pods->counts());
   if (const auto* rings = sources.rings()) {
     m.gauge("culprit_rings", "Rings that are open.").value(number(rings->rings));
     m.counter("culprit_ring_records_total", "Records read from rings.").value(number(rings->records));

@@ -42,7 +42,13 @@ void JobAliveness::join(const JobNames::Member& member) {
   if (chains_.size() > kFollowed) chains_.erase(chains_.begin());
 }
 
+void JobAliveness::follow_pod(const std::string& pod, const std::string& job) {
+  pods_[pod] = job;
+  if (pods_.size() > kFollowed) pods_.erase(pods_.begin());
+}
+
 const std::string& JobAliveness::chain_of(const std::string& job, uint32_t uid) const {
+  if (const auto pod = pods_.find(job); pod != pods_.end()) return pod->second;
   const auto known = chains_.find({job, uid});
   return known == chains_.end() ? job : known->second;
 }
@@ -92,6 +98,7 @@ std::set<uint32_t> JobAliveness::users_of(const std::string& job) const {
 std::string JobAliveness::job_of(uint32_t pid, const ProcessView& view) const {
   const auto process = view.processes.find(pid);
   if (process == view.processes.end()) return {};
+  if (const auto pod = pods_.find(process->second.job); pod != pods_.end()) return pod->second;
   if (!process->second.job.empty()) return process->second.job;
   const auto followed = processes_.find(pid);
   if (followed != processes_.end() && followed->second.start_ticks == process->second.start_ticks)
@@ -229,6 +236,13 @@ TimeNs ProcessWatch::looked_ns() {
 void ProcessWatch::follow_file(const std::string& job, uint64_t device, uint64_t inode) {
   const std::lock_guard lock(shared_->mutex);
   shared_->jobs.follow_file(job, device, inode);
+}
+
+std::function<void(const std::string&, const std::string&)> ProcessWatch::pod_follower() const {
+  return [shared = shared_](const std::string& pod, const std::string& job) {
+    const std::lock_guard lock(shared->mutex);
+    shared->jobs.follow_pod(pod, job);
+  };
 }
 
 void ProcessWatch::join(const JobNames::Member& member) {

@@ -33,6 +33,8 @@ class JobAliveness {
   // Registers a file or process from which data of the job came. Their number is bounded.
   void follow_file(const std::string& job, uint64_t device, uint64_t inode);
   void follow_process(const std::string& job, uint32_t pid);
+  // Processes in the control group of the pod, "pod-UID", belong to the job too.
+  void follow_pod(const std::string& pod, const std::string& job);
   // Processes of this member's user and job belong to the chain's job too.
   void join(const JobNames::Member& member);
   void on_view(const ProcessView& view);
@@ -59,6 +61,7 @@ class JobAliveness {
   };
   const std::string& chain_of(const std::string& job, uint32_t uid) const;
 
+  std::map<std::string, std::string> pods_;                         // pod -> job
   std::map<std::pair<std::string, uint32_t>, std::string> chains_;  // (member, uid) -> job
   std::map<std::pair<uint64_t, uint64_t>, std::string> files_;      // (device, inode) -> job
   std::map<uint32_t, Followed> processes_;
@@ -92,6 +95,8 @@ class ProcessWatch {
   TimeNs looked_ns();
   void follow_file(const std::string& job, uint64_t device, uint64_t inode);
   void follow_process(const std::string& job, uint32_t pid);
+  // See JobAliveness::follow_pod(); may outlive this object.
+  std::function<void(const std::string& pod, const std::string& job)> pod_follower() const;
   void join(const JobNames::Member& member);
   // A scan that started at `since_ns` (wall clock) or later. Waits at most `patience_ns`, then returns the
   // last scan; null before the first scan. Not for the loop's thread, which starts the scans.

@@ -66,7 +66,8 @@ struct Patience {
 };
 
 TailsOptions tails_options(io::Env& env, const SourcesOptions& options) {
-  TailsOptions out{options.allocate, options.take, options.report_error, {}, options.stored_until_ns};
+  TailsOptions out{options.allocate, options.take,           options.report_error, {},
+                   options.pods,     options.stored_until_ns};
   if (!options.processes) return out;
   out.processes = [&env, watch = options.processes, patience = std::make_shared<Patience>()](TimeNs since) {
     auto view = watch->view(since, 0);

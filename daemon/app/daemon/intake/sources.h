@@ -35,6 +35,7 @@ struct SourcesOptions {
   // See ingest::TraceSocketOptions.
   std::function<void(const ingest::TraceLine&, const StreamInfo&)> on_trace_event = {};
   ProcessWatch* processes = nullptr;   // borrowed; null: jobs of processes are unknown
+  std::shared_ptr<PodLogs> pods = {};  // null: the logs of pods are not followed
   std::function<StreamId()> allocate;  // called on any thread
   std::function<void(PieceBatch&&)> take;
   std::function<void(const std::string&)> report_error;
@@ -61,6 +62,7 @@ class Sources {
   void abandon();
 
   const Tails& tails() const { return *tails_; }
+  const PodLogs* pods() const { return options_.pods.get(); }
   const ingest::RingStats* rings() const;
   const ingest::KernelStats* kernel() const;
   std::optional<ingest::TraceStats> trace() const;

@@ -45,6 +45,7 @@ struct Tails::Watched {
   std::vector<Table> tables;
   std::vector<LogWatch> configured;  // the tables as configured
   bool dumps = false;                // [[dump]] tables
+  bool pods = false;                 // the table of the pods, which joins no other
 
   std::string glob() const {
     if (globs.size() == 1) return fmt::format("{}/{}", root, globs[0]);
@@ -71,16 +72,16 @@ Status Tails::add_table(const LogWatch& log, std::vector<Watched>& all) const {
   const std::string rest = log.path.substr(root.size() + 1);
   const auto joins = [&](const Watched& with) {
     // A comma in the pattern would split the joined pattern.
-    if (with.root != root || with.dumps != log.dumps || rest.find(',') != rest.npos ||
-        with.globs[0].find(',') != rest.npos)
+    if (with.root != root || with.dumps != log.dumps || with.pods || log.pods ||
+        rest.find(',') != rest.npos || with.globs[0].find(',') != rest.npos)
       return false;
-    Watched joined{root, with.globs, {}, {}, log.dumps};
+    Watched joined{root, with.globs, {}, {}, log.dumps, false};
     joined.globs.push_back(rest);
     return ingest::WatchGlob::parse(joined.glob()).has_value();  // parsing fails if the pattern has too many
                                                                  // alternatives
   };
   auto found = std::find_if(all.begin(), all.end(), joins);
-  if (found == all.end()) found = all.insert(found, {root, {}, {}, {}, log.dumps});
+  if (found == all.end()) found = all.insert(found, {root, {}, {}, {}, log.dumps, log.pods});
   found->globs.push_back(rest);
   found->tables.push_back({std::move(*glob), std::move(*jobs)});
   found->configured.push_back(log);
@@ -144,6 +145,11 @@ void Tails::follow(Watched&& one, const std::vector<StreamState>& known, size_t 
   tail.glob = follow->glob;
   if (follow->watched->dumps) tail.kind = OriginKind::kDump;
   tail.job_of = [watched = follow->watched](const std::string& path) { return watched->job_of(path); };
+  if (follow->watched->pods && options_.pods) {
+    tail.job_of = [pods = options_.pods](const std::string& path) { return pods->job_of(path); };
+    tail.enter = [pods = options_.pods](const std::string& folder) { return pods->enter(folder); };
+    tail.container_of = [pods = options_.pods](const std::string& path) { return pods->container_of(path); };
+  }
   tail.allocate = options_.allocate;
   tail.stored_until_ns = options_.stored_until_ns;
   // Half of the process's descriptors; the tailers' folders use the other half.

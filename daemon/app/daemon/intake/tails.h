@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "app/config/config.h"
+#include "app/daemon/intake/pod_logs.h"
 #include "app/jobs/process_view.h"
 #include "base/status.h"
 #include "base/thread_owner.h"
@@ -39,6 +40,7 @@ struct TailsOptions {
   std::function<void(const std::string&)> report_error;
   // See JobRules; called on any thread.
   std::function<std::shared_ptr<const ProcessView>(TimeNs since_ns)> processes;
+  std::shared_ptr<PodLogs> pods;     // null: none; set where a table is that of the pods
   TimeNs stored_until_ns = kNoTime;  // as in ingest::TailOptions; for tables known at the start
 };
 

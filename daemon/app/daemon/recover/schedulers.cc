@@ -1,7 +1,6 @@
 #include "app/daemon/recover/schedulers.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -102,20 +101,6 @@ SchedulerParts slurm_parts(const Config& config) {
 
 // ---- Kubernetes
 
-Result<respond::kubernetes::ApiAccess> access_of(const Config::Act::Kubernetes& options) {
-  if (options.server.empty())
-    return respond::kubernetes::pod_access([](std::string_view name) -> std::optional<std::string> {
-      const char* value = ::getenv(std::string(name).c_str());
-      return value ? std::optional<std::string>(value) : std::nullopt;
-    });
-  respond::kubernetes::ApiAccess out;
-  out.server = options.server;
-  while (out.server.ends_with('/')) out.server.pop_back();
-  out.ca_file = options.ca_file;
-  out.token_file = options.token_file;
-  return out;
-}
-
 std::shared_ptr<ClusterLease> lease_of(const Config& config, const ApiCall& call) {
   const std::string& name = config.act.kubernetes.lease;
   const size_t slash = name.find('/');
@@ -161,7 +146,9 @@ struct KubernetesView {
 
 SchedulerParts kubernetes_parts(const Config& config, bool shares_jobs) {
   SchedulerParts out;
-  const auto access = access_of(config.act.kubernetes);
+  const auto& kubernetes = config.act.kubernetes;
+  const auto access =
+      respond::kubernetes::access_with(kubernetes.server, kubernetes.token_file, kubernetes.ca_file);
   if (!access) {
     out.sound = tl::unexpected(access.error());
     return out;

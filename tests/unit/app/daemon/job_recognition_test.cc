@@ -303,6 +303,25 @@ BOOST_AUTO_TEST_CASE(the_processes_of_a_job_are_those_that_it_shows_and_their_de
   BOOST_TEST(jobs.processes_of("j", view).size() == 4u);
 }
 
+BOOST_AUTO_TEST_CASE(the_processes_of_a_pod_are_its_jobs) {
+  ProcessView view;
+  view.processes[10] = {100, 1, 0, false, "pod-a", false, false};
+  view.processes[11] = {110, 10, 1000, false, "pod-a", false, false};
+  view.processes[20] = {200, 1, 1000, false, "pod-b", false, false};
+  JobAliveness jobs;
+  jobs.follow_pod("pod-a", "train_llama");
+  jobs.on_view(view);
+  BOOST_TEST((jobs.alive("train_llama") == true));
+  BOOST_TEST(jobs.job_of(11, view) == "train_llama");
+  BOOST_TEST(jobs.job_of(20, view) == "pod-b");
+  BOOST_TEST(jobs.users_of("train_llama") == (std::set<uint32_t>{0, 1000}), boost::test_tools::per_element());
+  BOOST_TEST(jobs.processes_of("train_llama", view).size() == 2u);
+  view.processes.erase(10);
+  view.processes.erase(11);
+  jobs.on_view(view);
+  BOOST_TEST((jobs.alive("train_llama") == false));
+}
+
 BOOST_AUTO_TEST_CASE(a_job_that_two_users_only_claim_has_no_processes_to_look_into) {
   ProcessView view;
   const auto claims = [&](uint32_t pid, uint32_t uid) {

@@ -156,6 +156,7 @@ const Case kCases[] = {
     {"fail space: the file system of /var/lib/culprit has no inode left",
      [](Machine& m) { m.disks["/var/lib/culprit"].free_files = 0; }},
     {"warn log: no [[log]] table", [](Machine&) {}, TRACE},
+    {"warn log: /var/log/pods is not there", [](Machine&) {}, "[pods]\nenabled = true\n" TRACE},
     {"warn log: /var/log/train/**/*.log matches nothing now", [](Machine& m) { m.matches.files.clear(); }},
     {"fail log: /var/log/train/**/*.log: culprit may not read 1 of 1 files: /var/log/train/b.log",
      [](Machine& m) { m.matches.files = {"/var/log/train/b.log"}; }},

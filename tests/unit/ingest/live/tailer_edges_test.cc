@@ -527,4 +527,32 @@ BOOST_AUTO_TEST_CASE(many_files_leave_descriptors_to_the_rest_of_the_process) {
   ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
+BOOST_AUTO_TEST_CASE(folders_are_entered_as_the_caller_decides) {
+  TailFolderFixture f("*/*.log");
+  std::map<std::string, TailOptions::Enter> decided;
+  std::vector<std::string> asked;
+  f.options.enter = [&](const std::string& folder) {
+    asked.push_back(folder);
+    return decided[folder.substr(folder.rfind('/') + 1)];
+  };
+  decided = {{"in", TailOptions::Enter::kYes},
+             {"out", TailOptions::Enter::kNo},
+             {"late", TailOptions::Enter::kLater}};
+  for (const char* name : {"in", "out", "late"}) {
+    std::filesystem::create_directory(f.at(name));
+    f.append(std::string(name) + "/x.log", "a line\n");
+  }
+  f.restart();
+  f.settle();
+  BOOST_TEST(f.evidence("in/x.log") == "a line\n");
+  BOOST_TEST(f.evidence("out/x.log") == "");
+  BOOST_TEST(f.evidence("late/x.log") == "");
+  BOOST_TEST(asked[0].starts_with(f.folder + "/"));
+  decided["late"] = TailOptions::Enter::kYes;
+  f.round(2 * kNsPerSecond);
+  f.settle();
+  BOOST_TEST(f.evidence("late/x.log") == "a line\n", "within seconds");
+  BOOST_TEST(f.evidence("out/x.log") == "");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
