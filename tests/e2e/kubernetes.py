@@ -17,6 +17,7 @@ from slurm import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 MANIFEST = ROOT / "packaging/kubernetes/controller.yaml"
+AGENTS = ROOT / "packaging/kubernetes/agents/agents.yaml"
 CACHE = Path(os.environ.get("CULPRIT_KUBERNETES", "~/.cache/culprit/kubernetes")).expanduser()
 ACCOUNT = "system:serviceaccount:culprit:culprit-controller"
 MERGE = "application/merge-patch+json"
@@ -28,11 +29,11 @@ PATHS = {"Namespace": "/api/v1/namespaces", "ServiceAccount": "/api/v1/namespace
          "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings"}
 
 
-def granted() -> Set[Tuple[str, str]]:
+def granted(manifest: Path = MANIFEST) -> Set[Tuple[str, str]]:
     """Verb and resource of each right of the manifest."""
     out: Set[Tuple[str, str]] = set()
     resources: List[str] = []
-    for line in MANIFEST.read_text().splitlines():
+    for line in manifest.read_text().splitlines():
         key, _, value = line.strip().partition(": ")
         words = [one.strip() for one in value.strip("[]").split(",")]
         if key == "resources":

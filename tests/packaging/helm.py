@@ -50,5 +50,6 @@ def chart(_: Build) -> str:
     need(not re.search(r"namespace: culprit\b|culprit\.svc:", elsewhere), "the namespace is written down")
     alone = objects(rendered("--set", "collector.enabled=false", "--set-string", "agent.config=ours"))
     kinds = sorted(row["kind"] for row in alone.values())
-    need(kinds == ["ConfigMap", "DaemonSet", "ResourceQuota"], f"agents alone: {kinds}")
+    need(kinds == ["ClusterRole", "ClusterRoleBinding", "ConfigMap", "DaemonSet", "ResourceQuota",
+                   "ServiceAccount"], f"agents alone: {kinds}")
     return f"{len(ours)} objects; {helm('version', '--short').split()[-1]}"
