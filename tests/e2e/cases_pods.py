@@ -7,10 +7,12 @@ from typing import Dict, List
 from urllib.parse import urlencode
 
 from case import Context, case
+from cluster import Collector
 from daemon import HOST, Daemon, need, wait_until
 from kubernetes import AGENTS, granted
 from kubernetes_stub import Refusal, Stub
 from pod_logs import PART, Pod, workload
+from proxy import free_port
 from receivers import Receiver
 
 JOBS = [("JobSet", "llama"), ("JobSet", "llama-70b"), ("PyTorchJob", "bert"), ("PyTorchJob", "gpt"),
@@ -23,7 +25,7 @@ FAULT = "RuntimeError: CUDA error: uncorrectable ECC error encountered"
 class Node:
     """A kubelet's folder, the API server's objects, and an agent that judges by itself."""
 
-    def __init__(self, context: Context, keys: str = "", more: str = ""):
+    def __init__(self, context: Context, keys: str = "", more: str = "", top: str = ""):
         self.root = context.folder / "pods"
         self.root.mkdir()
         self.links = context.folder / "containers"
@@ -36,7 +38,7 @@ class Node:
         token.chmod(0o600)
         server = f'server = "http://127.0.0.1:{self.stub.port}"\ntoken_file = "{token}"\n'
         table = f'[pods]\nenabled = true\nfolder = "{self.root}"\n{server}{keys}\n'
-        self.daemon.configure(globs=(), more=table + more)
+        self.daemon.configure(globs=(), more=table + more, top=top)
         self.pods: List[Pod] = []
 
     def add(self, pod: Pod) -> Pod:
@@ -193,6 +195,25 @@ def two_hundred_pods_of_a_jobset_are_one_job_and_one_alert(context: Context) -> 
     need([one["id"] for one in jobs] == ["train_llama"], f"{jobs}")
     need(len({one["key"] for one in bodies}) == 1, f"{bodies}")
     return f"one job, {len(bodies)} message(s) of one alert: {first['summary']}; {verdict}"
+
+
+@case
+def a_collector_names_the_node_and_the_pod_of_an_agent(context: Context) -> str:
+    port = free_port()
+    collector = Collector(context, None, port)
+    collector.configure()
+    collector.start()
+    node = Node(context, more=f'[forward]\nto = "127.0.0.1:{port}"\n', top='role = "agent"\n')
+    pods = [node.add(pod) for pod in workload(node.root, "PyTorchJob", "bert", 20, HOST)]
+    for rank, pod in enumerate(pods):
+        train(pod, rank, range(20))
+    node.daemon.start()
+    wait_until(lambda: node.status()["followed"] == len(pods), 30, f"{node.status()}")
+    pods[3].write(f"[rank3]: {FAULT}", "stderr", part=23)
+    verdict = verdict_of(collector, "train_bert", pods[3])
+    jobs = [one["id"] for one in collector.items("/v1/jobs")]
+    need(jobs == ["train_bert"], f"{jobs}")
+    return f"at the collector: {verdict}"
 
 
 @case
