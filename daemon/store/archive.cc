@@ -375,6 +375,17 @@ Result<std::vector<SkippedFrames>> Archive::skipped(const std::string& host, Log
   return impl_->index.skipped(host, kind);
 }
 
+uint64_t Archive::epoch() const { return impl_->epoch; }
+
+Result<std::vector<ReplayPlan::Part>> Archive::evidence_segments() {
+  const auto all = impl_->index.segments();
+  if (!all) return tl::unexpected(all.error());
+  std::vector<ReplayPlan::Part> out;
+  for (const SegmentRow& row : *all)
+    if (row.kind == SegmentKind::kEvidence) out.push_back({row.number, row.size});
+  return out;
+}
+
 Result<ReplayPlan> Archive::replay_plan(const std::vector<std::string>& of_hosts) {
   Impl& a = *impl_;
   ReplayPlan plan;

@@ -156,6 +156,10 @@ class Archive {
   // Plan for the condensed logs of `hosts`; of all hosts if the list is empty.
   Result<ReplayPlan> replay_plan(const std::vector<std::string>& hosts = {});
 
+  uint64_t epoch() const;  // random, drawn when the archive was created
+  // Segments of evidence with their committed sizes, by number.
+  Result<std::vector<ReplayPlan::Part>> evidence_segments();
+
   ArchiveStats stats() const;
 
  private:

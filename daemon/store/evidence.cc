@@ -224,21 +224,35 @@ class StreamCopy : public RecordSink {
   bool enough() const { return enough_; }
   // Evidence before the next piece was removed to make room.
   void evidence_went() { went_ = true; }
+  // Of streams in several places: the end of the next extent; its frames may have more.
+  void until(uint64_t end) { until_ = end; }
+  // The bytes up to until() cannot be read here.
+  void give_up(std::string reason) {
+    const uint64_t end = std::min(until_, to_);
+    if (enough_ || next_ >= end) return;
+    const Hole hole{next_, end - next_, std::move(reason)};
+    holes_.insert(std::ranges::lower_bound(holes_, hole.offset, {}, &Hole::offset), hole);
+  }
 
   void on_piece(const Piece& piece, std::string_view bytes) override {
     if (piece.stream != id_ || done() || piece.offset > size_) return;
+    if (piece.offset > until_ || (piece.offset == until_ && !bytes.empty())) return;
     const uint64_t end = piece.offset + bytes.size();
     if (end < next_ || (end == next_ && (piece.offset < next_ || !piece.gap))) return;
     if (piece.offset > next_) hole(std::min(piece.offset, to_));
     went_ = false;
     if (piece.gap && piece.offset == next_ && sink_.gap) sink_.gap({base_ + next_, 0, *piece.gap});
     if (next_ >= to_ || next_ < piece.offset) return;
-    const std::string_view part = bytes.substr(next_ - piece.offset, to_ - next_);
+    if (next_ >= until_) return;
+    const std::string_view part = bytes.substr(next_ - piece.offset, std::min(to_, until_) - next_);
     next_ += part.size();
     if (!part.empty() && !sink_.bytes(part)) enough_ = true;
   }
   void finish() {
     if (!enough_ && next_ < to_) hole(to_);
+    for (const Hole& behind : holes_)
+      if (!enough_ && whole_ && behind.bytes == 0 && behind.offset == size_ && sink_.gap)
+        sink_.gap({base_ + size_, 0, Gap{0, 0, behind.reason}});
   }
 
  private:
@@ -262,9 +276,9 @@ class StreamCopy : public RecordSink {
 
   const StreamId id_;
   const uint64_t size_, first_, base_;
-  const std::vector<Hole>& holes_;
+  std::vector<Hole> holes_;
   const EvidenceSink& sink_;
-  uint64_t next_ = 0, to_ = 0;
+  uint64_t next_ = 0, to_ = 0, until_ = UINT64_MAX;
   bool whole_ = false, enough_ = false, went_ = false;
 };
 
@@ -295,41 +309,56 @@ size_t segment_before(const Starts& starts, StreamId stream, uint64_t from) {
 
 // ---- evidence of an archive
 
-// Reads the stream's frames in order, starting with the extent of byte `from`, until the copy is complete.
-void copy_extents(io::Files& files, const std::string& folder, const StoredStream& stream, uint64_t from,
-                  StreamCopy& copy, ReadDamage& damage) {
-  const auto note = [&](std::string what) {
+struct ExtentSource {
+  io::Files& files;
+  const std::string& folder;
+  const EvidenceRange& range;
+  ReadDamage& damage;
+  void note(std::string what) const {
     if (damage.first.empty()) damage.first = std::move(what);
-  };
-  for (const Extent& extent : stream.extents) {
-    if (extent.to < from || copy.done()) continue;
-    auto reader = SegmentReader::open(files, folder, extent.segment);
-    if (!reader) {
-      if (reader.error().code == ErrorCode::kNotFound) continue;  // deleted since: the offsets show the hole
-      damage.unreadable_segments += 1;
-      note(reader.error().text);
-      continue;
-    }
-    reader->accept_any_origin();
-    reader->seek(extent.first_at);
-    SegmentReader::Wanted wanted{.streams = stream_bit(stream.state.info.id), .checkpoints = false};
-    wanted.epoch = stream.epoch;
-    bool more = true;
-    while (more && !copy.done()) {
-      const auto next = reader->next(wanted);
-      if (!next) note(next.error().text);
-      damage.unreadable_segments += !next;
-      more = next && *next && reader->frame_at() <= extent.last_at;
-      if (more && !read_records(reader->content(), copy)) damage.frames += 1;
-      // Bytes after the extent may be garbage that a start of the archive skipped.
-      more = more && reader->frame_at() < extent.last_at;
-    }
-    damage.frames += reader->damaged_frames();
-    damage.bytes += reader->damaged_bytes();
-    if (reader->damaged_bytes() > 0)
-      note(fmt::format("{}/{}: {} damaged bytes were skipped", folder, segment_name(extent.segment),
-                       reader->damaged_bytes()));
   }
+};
+
+// An error if the extent cannot be read to its end; damage between sound frames is counted only.
+Status copy_extent(const ExtentSource& from, const StoredStream& stream, const Extent& extent,
+                   StreamCopy& copy) {
+  auto reader = extent.is_object ? from.range.open_object(extent.segment)
+                                 : SegmentReader::open(from.files, from.folder, extent.segment);
+  if (!reader) return tl::unexpected(reader.error());
+  reader->accept_any_origin();
+  reader->seek(extent.first_at);
+  SegmentReader::Wanted wanted{.streams = stream_bit(stream.state.info.id), .checkpoints = false};
+  wanted.epoch = stream.epoch;
+  Status status;
+  bool more = true;
+  while (more && !copy.done()) {
+    const auto next = reader->next(wanted);
+    if (!next) status = tl::unexpected(next.error());
+    more = next && *next && reader->frame_at() <= extent.last_at;
+    if (more && !read_records(reader->content(), copy)) from.damage.frames += 1;
+    // Bytes after the extent may be garbage that a start of the archive skipped.
+    more = more && reader->frame_at() < extent.last_at;
+  }
+  from.damage.frames += reader->damaged_frames();
+  from.damage.bytes += reader->damaged_bytes();
+  if (reader->damaged_bytes() > 0)
+    from.note(fmt::format("{}/{}: {} damaged bytes were skipped", from.folder, segment_name(extent.segment),
+                          reader->damaged_bytes()));
+  return status;
+}
+
+// Reads the stream's frames in order, starting with the extent of byte `first`, until the copy is complete.
+void copy_extents(const ExtentSource& from, const StoredStream& stream, uint64_t first, StreamCopy& copy) {
+  for (const Extent& extent : stream.extents) {
+    if (extent.to < first || copy.done()) continue;
+    if (from.range.open_object) copy.until(extent.to);
+    const Status done = copy_extent(from, stream, extent, copy);
+    if (extent.is_object) copy.give_up(done ? std::string(kDamaged) : done.error().text);
+    if (done || done.error().code == ErrorCode::kNotFound) continue;  // deleted since: offsets show the hole
+    from.damage.unreadable_segments += 1;
+    from.note(done.error().text);
+  }
+  copy.until(UINT64_MAX);
 }
 
 }  // namespace
@@ -417,7 +446,7 @@ Result<ReadDamage> EvidenceReader::read(const EvidenceRange& range, const Eviden
     copy.limit(from, range.to - begin);
     const StreamId id = stream.state.info.id;
     if (!of_spool(stream)) {
-      copy_extents(files_, folder_, stream, from, copy, damage);
+      copy_extents({files_, folder_, range, damage}, stream, from, copy);
     } else {
       frames->rewind(segment_before(starts, id, from));
       while (!copy.done() && frames->next({.streams = stream_bit(id), .checkpoints = false})) {

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "io/files.h"
 #include "model/piece.h"
+#include "store/segment.h"
 #include "store/spool.h"
 
 namespace culprit::store {
@@ -61,6 +62,9 @@ class Replay {
 struct EvidenceRange {
   std::vector<StoredStream> streams;  // Spool::streams_of(job, path), or Archive::kept() of one host
   uint64_t from = 0, to = UINT64_MAX;
+  // Opens an object of the bucket by the number in its extents; where it is set, extents of a stream are in
+  // order and do not overlap, though frames of one may have bytes of another (bucket/merge.h).
+  std::function<Result<SegmentReader>(uint64_t object)> open_object = {};
 };
 // A range of missing bytes; `offset` counts as in EvidenceRange. Deleted bytes occupy offsets, and
 // `in_range` of them are in the requested range. Bytes that never came occupy none.

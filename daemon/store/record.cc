@@ -14,6 +14,9 @@ enum class RecordKind : uint8_t {
   kAcknowledged = 5,
   kOrigin = 6,
   kSkipped = 7,
+  kLog = 8,
+  kExtent = 9,
+  kBlocks = 10,
 };
 
 // Flags of a stream record.
@@ -153,6 +156,40 @@ bool read_skipped(Cursor& in, RecordSink& sink) {
   return true;
 }
 
+bool read_log(Cursor& in, RecordSink& sink) {
+  LogRecord log;
+  bool good = true;
+  log.epoch = in.get<uint64_t>();
+  log.host = get_string(in, good);
+  if (!good || in.bad()) return false;
+  sink.on_log(log);
+  return true;
+}
+
+bool read_extent(Cursor& in, RecordSink& sink) {
+  Extent extent;
+  const auto stream = in.get<uint32_t>();
+  extent.from = in.get<uint64_t>();
+  extent.to = in.get<uint64_t>();
+  extent.first_at = in.get<uint64_t>();
+  extent.last_at = in.get<uint64_t>();
+  if (in.bad() || extent.from > extent.to || extent.to > kOffsetMax || extent.first_at > extent.last_at)
+    return false;
+  sink.on_extent(stream, extent);
+  return true;
+}
+
+bool read_blocks(Cursor& in, RecordSink& sink) {
+  BlocksRecord blocks;
+  blocks.block_bytes = in.get<uint32_t>();
+  const auto count = in.get<uint32_t>();
+  if (count > kBlocksMax) return false;
+  blocks.sums = in.read_bytes(count * kSumBytes);
+  if (in.bad() || blocks.block_bytes == 0) return false;
+  sink.on_blocks(blocks);
+  return true;
+}
+
 bool read_checkpoint(Cursor& in, RecordSink& sink) {
   const auto next_id = in.get<uint32_t>();
   const auto streams = in.get<uint32_t>();
@@ -233,6 +270,28 @@ void put_skipped(std::string& out, const SkippedRecord& skipped) {
   put_string(out, skipped.reason);
 }
 
+void put_log(std::string& out, const LogRecord& log) {
+  put(out, RecordKind::kLog);
+  put(out, log.epoch);
+  put_string(out, log.host);
+}
+
+void put_extent(std::string& out, StreamId stream, const Extent& extent) {
+  put(out, RecordKind::kExtent);
+  put(out, stream);
+  put(out, extent.from);
+  put(out, extent.to);
+  put(out, extent.first_at);
+  put(out, extent.last_at);
+}
+
+void put_blocks(std::string& out, const BlocksRecord& blocks) {
+  put(out, RecordKind::kBlocks);
+  put(out, blocks.block_bytes);
+  put(out, static_cast<uint32_t>(blocks.sums.size() / kSumBytes));
+  out.append(blocks.sums);
+}
+
 size_t encoded_size_max(const StreamInfo& stream) {
   return kStreamFixedMax + stream.job.size() + stream.path.size();
 }
@@ -273,6 +332,15 @@ bool read_records(std::string_view content, RecordSink& sink) {
         break;
       case RecordKind::kSkipped:
         good = read_skipped(in, sink);
+        break;
+      case RecordKind::kLog:
+        good = read_log(in, sink);
+        break;
+      case RecordKind::kExtent:
+        good = read_extent(in, sink);
+        break;
+      case RecordKind::kBlocks:
+        good = read_blocks(in, sink);
         break;
     }
     if (!good || in.bad()) return false;

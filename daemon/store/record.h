@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "model/piece.h"
+#include "store/stored_streams.h"
 
 namespace culprit::store {
 
@@ -45,6 +46,22 @@ struct SkippedRecord {
 };
 void put_skipped(std::string& out, const SkippedRecord& skipped);
 
+// In the index of an object (bucket/object.h): the log of the streams that follow, where a stream's bytes
+// are (without the segment), and the SHA-256 of each block of the object before its index, 32 bytes each.
+struct LogRecord {
+  uint64_t epoch = 0;
+  std::string host;
+};
+void put_log(std::string& out, const LogRecord& log);
+void put_extent(std::string& out, StreamId stream, const Extent& extent);
+struct BlocksRecord {
+  uint32_t block_bytes = 0;
+  std::string sums;
+};
+void put_blocks(std::string& out, const BlocksRecord& blocks);
+constexpr size_t kSumBytes = 32;
+constexpr uint32_t kBlocksMax = 4096;
+
 // Upper bounds of the sizes that put_stream and put_piece write.
 size_t encoded_size_max(const StreamInfo& stream);
 size_t encoded_size_max(const Piece& piece);
@@ -61,6 +78,9 @@ class RecordSink {
   virtual void on_acknowledged(uint64_t /*sequence*/) {}
   virtual void on_origin(const OriginRecord& /*origin*/) {}
   virtual void on_skipped(const SkippedRecord& /*skipped*/) {}
+  virtual void on_log(const LogRecord& /*log*/) {}
+  virtual void on_extent(StreamId /*stream*/, const Extent& /*extent*/) {}
+  virtual void on_blocks(const BlocksRecord& /*blocks*/) {}
   virtual void on_checkpoint(StreamId /*next_id*/, uint32_t /*streams*/) {}
 };
 // False if the content is malformed; `sink` has received the records before the malformed one.

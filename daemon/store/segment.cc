@@ -155,10 +155,14 @@ SegmentReader& SegmentReader::operator=(SegmentReader&&) noexcept = default;
 SegmentReader::~SegmentReader() = default;
 
 Result<SegmentReader> SegmentReader::open(io::Files& files, const std::string& folder, uint64_t number) {
-  SegmentReader reader;
   auto file = files.open(folder + "/" + segment_name(number), io::OpenFor::kRead);
   if (!file) return tl::unexpected(file.error());
-  reader.file_ = std::move(*file);
+  return open(std::move(*file), number);
+}
+
+Result<SegmentReader> SegmentReader::open(std::unique_ptr<io::FileHandle> file, uint64_t number) {
+  SegmentReader reader;
+  reader.file_ = std::move(file);
   const auto status = reader.file_->status();
   if (!status) return tl::unexpected(status.error());
   reader.size_ = status->size;

@@ -97,6 +97,8 @@ class Unpacker {
 class SegmentReader {
  public:
   static Result<SegmentReader> open(io::Files& files, const std::string& folder, uint64_t number);
+  // The same of a file that is open; `number`: what its header must have.
+  static Result<SegmentReader> open(std::unique_ptr<io::FileHandle> file, uint64_t number);
   // Accepts frames of any spool, also if the segment's header is damaged: for archives.
   void accept_any_origin() { any_origin_ = true; }
   SegmentReader(SegmentReader&&) noexcept;

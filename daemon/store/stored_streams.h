@@ -14,6 +14,7 @@ struct Extent {
   uint64_t segment = 0;
   uint64_t from = 0, to = 0;
   uint64_t first_at = 0, last_at = 0;  // file offsets of its first and its last frame
+  bool is_object = false;              // `segment` is an object's (EvidenceRange::open_object)
 };
 
 // Bytes of a stream that never came, and the reason.

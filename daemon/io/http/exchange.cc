@@ -66,6 +66,14 @@ void set_connection(CURL* curl, const HttpRequest& request) {
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.idle_timeout_ns / kNsPerSecond));
 }
 
+// libcurl adds the date and the signature to what is sent.
+void set_signature(CURL* curl, const HttpSignature& by) {
+  const std::string how = "aws:amz:" + by.region + ":" + by.service;
+  curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, how.c_str());
+  curl_easy_setopt(curl, CURLOPT_USERNAME, by.key.c_str());  // USERPWD would split it at its first colon
+  curl_easy_setopt(curl, CURLOPT_PASSWORD, by.secret.c_str());
+}
+
 HttpFailure::Kind kind_of(CURLcode code) {
   switch (code) {
     case CURLE_COULDNT_CONNECT:
@@ -93,6 +101,7 @@ tl::expected<HttpAnswer, HttpFailure> http_exchange(const HttpRequest& request) 
                                                     curl_easy_cleanup);
   if (!curl) return tl::unexpected(HttpFailure{HttpFailure::Kind::kBroken, "no connection can be made", 0});
   set_connection(curl.get(), request);
+  if (request.signature) set_signature(curl.get(), *request.signature);
   std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(nullptr, curl_slist_free_all);
   for (const std::string& header : request.headers)
     headers.reset(curl_slist_append(headers.release(), header.c_str()));

@@ -18,6 +18,12 @@
 
 namespace culprit::io {
 
+// AWS's signature, version 4, over the method, path, query and `headers`: queries must be sorted by name.
+struct HttpSignature {
+  std::string region, service;  // "us-east-1", "s3"
+  std::string key, secret;
+};
+
 // `body` is borrowed for the call.
 struct HttpRequest {
   std::string url;                            // http or https
@@ -26,12 +32,13 @@ struct HttpRequest {
   std::vector<std::string> headers = {};      // "Name: value"; "Name:" leaves out one of libcurl's
   std::optional<std::string_view> body = {};  // body of a POST; none: a GET
   std::string method = {};                    // PATCH, PUT, DELETE; empty: by the body
-  std::string ca_file = {};                   // certificate authorities; empty: the system's
-  bool ca_alone = false;                      // with `ca_file`: ignore the system's CA folder
-  bool skip_name_check = false;               // of the certificate: accept one for another host
-  std::string proxy = {};                     // empty: none
-  TimeNs within_ns = 0;                       // limit of the whole exchange; 0: no limit
-  TimeNs idle_timeout_ns = 0;                 // longest time without a byte; whole seconds; 0: no limit
+  std::optional<HttpSignature> signature = {};
+  std::string ca_file = {};      // certificate authorities; empty: the system's
+  bool ca_alone = false;         // with `ca_file`: ignore the system's CA folder
+  bool skip_name_check = false;  // of the certificate: accept one for another host
+  std::string proxy = {};        // empty: none
+  TimeNs within_ns = 0;          // limit of the whole exchange; 0: no limit
+  TimeNs idle_timeout_ns = 0;    // longest time without a byte; whole seconds; 0: no limit
   std::function<void(std::string_view)> on_header = {};  // receives one header line; may be empty
   // Receives the body as it arrives, with the status; false ends the exchange. The caller bounds what it
   // keeps.
