@@ -195,7 +195,7 @@ def cluster_store_keeps_its_promises(context: Context) -> str:
     if not program.exists():
         raise PassOver("shared_parts is not built")
     out = []
-    for check in ("migrate", "take", "fence", "once", "adopt", "give_back", "ledger", "report"):
+    for check in ("migrate", "take", "fence", "once", "adopt", "give_back", "ledger", "report", "objects"):
         postgres.do("createdb", "-h", "127.0.0.1", "-p", str(postgres.port), "-U", "culprit", f"of_{check}")
         words = [str(program), postgres.conninfo(f"of_{check}"), check]
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,

@@ -10,6 +10,7 @@
 //   give_back      a lease that was given back ends early
 //   ledger         of two rows the one with the higher stamp stays; rows of others, and of a job, are read
 //   report         a report that its owner published is read; a late owner's affects nothing
+//   objects        each object of an archive follows the one before, in the epoch of one process
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include "store/postgres/cluster_store.h"
 #include "store/postgres/ledger_store.h"
 #include "store/postgres/report_store.h"
+#include "store/postgres/segment_store.h"
 
 using namespace culprit;
 using namespace culprit::store::postgres;
@@ -220,6 +222,33 @@ void report() {
        "the new owner may not");
   need(read().run == 4 && read().member == "b", "the new owner's is not there");
   need(of_b.prune().has_value() && read().run == 4, "a new report was pruned");
+  // Each process that uploads an archive has an epoch, and each object follows the one before.
+}
+
+void objects() {
+  Process("a").round(false);
+  SegmentStore old(conninfo), young(conninfo);
+  const auto begun = old.take("00ab", "a");
+  need(begun && begun->epoch == 1 && begun->number == 0 && begun->last_key.empty(), "the first process");
+  ObjectRow row{"00ab", 1, 1, "a", "v1/1", 10, 5, "00", "11", uint64_t{1} << 63, 2, 1, 64, 1, 900};
+  need(old.add(row).value_or(false), "the owner may not add");
+  need(old.add(row).value_or(false), "an answer that was lost");
+  const auto next = young.take("00ab", "a");
+  need(next && next->epoch == 2 && next->number == 1 && next->at == 900 && next->last_key == "v1/1",
+       "the next process does not go on where the last row ends");
+  row.number = 2;
+  row.key = "v1/2";
+  need(!old.add(row).value_or(true), "the process before still adds");
+  row.epoch = 2;
+  row.number = 3;
+  need(!young.add(row).value_or(true), "an object is left out");
+  row.number = 2;
+  need(young.add(row).value_or(false), "the next process may not add");
+  const auto found = young.find(uint64_t{1} << 63, 6, 10);
+  need(found && found->size() == 2 && found->front().key == "v1/2" &&
+           found->front().hosts == uint64_t{1} << 63,
+       "both are found, the newest first");
+  need(young.find(1, 2, 10)->empty() && young.find(uint64_t{1} << 63, 1, 10)->empty(), "other bits");
 }
 
 }  // namespace
@@ -231,8 +260,8 @@ int main(int argc, char** argv) {
   if (check == "partition" && argc > 3) return fmt::print("{}\n", cluster::partition_of(argv[3])), 0;
   if (check == "migrate") migrate(argc > 3 ? std::atoi(argv[3]) : 8);
   const std::map<std::string, std::function<void()>> checks{
-      {"take", take},           {"fence", fence},   {"once", once},    {"adopt", adopt},
-      {"give_back", give_back}, {"ledger", ledger}, {"report", report}};
+      {"take", take},           {"fence", fence},   {"once", once},     {"adopt", adopt},
+      {"give_back", give_back}, {"ledger", ledger}, {"report", report}, {"objects", objects}};
   if (const auto at = checks.find(check); at != checks.end()) at->second();
   fmt::print("{}: ok\n", check);
 }

@@ -61,6 +61,36 @@ constexpr Version kVersions[] = {
       body bytea NOT NULL
     );
     ALTER TABLE culprit.report ALTER body SET STORAGE EXTERNAL;)"},
+    // Evidence in object storage.
+    {4, R"(
+    CREATE TABLE culprit.archive (
+      archive text PRIMARY KEY,
+      member text NOT NULL,
+      epoch bigint NOT NULL,
+      number bigint NOT NULL DEFAULT 0,
+      segment bigint NOT NULL DEFAULT 0,
+      at bigint NOT NULL DEFAULT 0
+    );
+    CREATE TABLE culprit.segment (
+      archive text NOT NULL,
+      number bigint NOT NULL,
+      epoch bigint NOT NULL,
+      member text NOT NULL,
+      key text NOT NULL,
+      bytes bigint NOT NULL,
+      index_at bigint NOT NULL,
+      sha256 text NOT NULL,
+      index_sha256 text NOT NULL,
+      hosts bigint NOT NULL,
+      jobs bigint NOT NULL,
+      from_segment bigint NOT NULL,
+      from_at bigint NOT NULL,
+      to_segment bigint NOT NULL,
+      to_at bigint NOT NULL,
+      stored timestamptz NOT NULL DEFAULT clock_timestamp(),
+      PRIMARY KEY (archive, number)
+    );
+    CREATE INDEX segment_stored ON culprit.segment (stored);)"},
     {5, R"(
     CREATE TABLE culprit.ledger (
       kind text NOT NULL,
