@@ -86,6 +86,22 @@ std::string parts_text(const Json& cluster, bool color) {
   return table(rows, color);
 }
 
+// Nothing while evidence is put.
+std::string bucket_text(const Json& status, const ClusterOptions& o, bool color) {
+  const auto collector = status.find("collector");
+  if (collector == status.end() || !collector->is_object()) return "";
+  const auto bucket = collector->find("bucket");
+  if (bucket == collector->end() || !bucket->is_object()) return "";
+  const std::string trouble = text_field(*bucket, "trouble");
+  if (trouble == "-") return "";
+  return inked(
+             fmt::format("No evidence is put into the bucket since {}: {}. {} wait in this member's archive.",
+                         time_field(*bucket, "trouble_since_ns", o.remote.zone), trouble,
+                         format_bytes(static_cast<uint64_t>(number(*bucket, "waiting_bytes")))),
+             Ink::kAlarm, color) +
+         "\n";
+}
+
 std::string cluster_text(const Json& cluster, const ClusterOptions& o) {
   const bool color = wants_color();
   std::string out;
@@ -122,7 +138,8 @@ int cluster_status(ClusterOptions& o) {
   if (!status->is_object() || cluster == status->end() || !cluster->is_object())
     return report_error("this daemon shares its jobs with no other collector: cluster.database is not set"),
            kUnable;
-  return print(o.remote.format == "json" ? text_of(*cluster) : cluster_text(*cluster, o)) ? kDone : kUnable;
+  if (o.remote.format == "json") return print(text_of(*cluster)) ? kDone : kUnable;
+  return print(cluster_text(*cluster, o) + bucket_text(*status, o, wants_color())) ? kDone : kUnable;
 }
 
 }  // namespace

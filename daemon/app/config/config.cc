@@ -250,6 +250,8 @@ std::vector<std::string> without_effect(const Config& config) {
     out.emplace_back("cluster: partitions are owned, and nothing is done, without act.scheduler");
   if (!cluster.used() && (!cluster.name.empty() || !cluster.address.empty() || cluster.memory > 0))
     out.emplace_back("cluster: has no effect without cluster.database");
+  if (cluster.bucket.used() && (!cluster.used() || config.role == DaemonRole::kAgent))
+    out.emplace_back("cluster.bucket: has no effect without cluster.database, and with role agent");
   const auto& copies = config.copies;
   const bool copies_on = copies.enabled && config.watches();
   if (copies.enabled && !config.watches()) out.emplace_back("copies: has no effect with role collector");

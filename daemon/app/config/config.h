@@ -26,6 +26,7 @@ constexpr const char* kConfigFile = "/etc/culprit/culpritd.toml";
 enum class DaemonRole : uint8_t { kAgent, kCollector, kBoth };
 enum class ActMode : uint8_t { kObserve, kAsk, kAct };
 enum class Scheduler : uint8_t { kNone, kSlurm, kKubernetes, kExec, kWebhook };
+enum class BucketStyle : uint8_t { kPath, kHost };
 enum class EvidencePolicy : uint8_t { kAll, kFindings, kNone };
 enum class PluginProcess : uint8_t { kOwn, kDaemon };
 enum class AlertType : uint8_t { kWebhook, kAlertmanager, kMail };
@@ -222,6 +223,14 @@ struct Config {
     std::string address;   // that agents reach; empty: collector.listen
     uint64_t memory = 0;   // above it no partition is taken; 0: three quarters of the process's limit
     bool used() const { return !database.empty(); }
+    struct Bucket {
+      std::string url, name;  // empty: none
+      std::string region = "us-east-1";
+      BucketStyle style = BucketStyle::kPath;
+      std::string credentials, ca;  // files; empty: the environment, the system's
+      uint64_t cache = uint64_t{1} << 30;
+      bool used() const { return !url.empty() && !name.empty(); }
+    } bucket;
   } cluster;
   struct Check {
     bool enabled = false;               // at the collector's request

@@ -17,6 +17,7 @@ constexpr uint64_t kMiB = 1 << 20, kGiB = 1 << 30, kTiB = uint64_t{1} << 40;
 constexpr std::string_view kRoles[] = {"agent", "collector", "both"};
 constexpr std::string_view kModes[] = {"observe", "ask", "act"};
 constexpr std::string_view kSchedulers[] = {"none", "slurm", "kubernetes", "exec", "webhook"};
+constexpr std::string_view kStyles[] = {"path", "host"};
 constexpr std::string_view kPolicies[] = {"all", "findings", "none"};
 constexpr std::string_view kProcesses[] = {"own", "daemon"};
 constexpr std::string_view kAlertTypes[] = {"webhook", "alertmanager", "mail"};
@@ -350,6 +351,25 @@ const Option kOptions[] = {
     {"cluster.memory", SizeType{OF(uint64_t, cluster.memory), 0, 64 * kTiB}, false, nullptr,
      "Above this much memory in use the member takes no further partition. 0: three quarters of the control "
      "group's limit, else of the machine's memory."},
+    {"cluster.bucket.url", TEXT(cluster.bucket.url, check_url, "URL"), false, "\"https://s3.example\"",
+     "Object storage that speaks S3, without the bucket's name. What the archive holds of evidence is put "
+     "there, "
+     "so that the next owner of a job has the evidence of before. Empty: none."},
+    {"cluster.bucket.name", TEXT(cluster.bucket.name, check_bucket, "name"), false, "\"culprit-evidence\"",
+     "The bucket, of all members. It must exist; what is too old its own rules delete."},
+    {"cluster.bucket.region", TEXT(cluster.bucket.region, check_region, "name"), false, nullptr,
+     "The region that requests are signed for."},
+    {"cluster.bucket.style", word_type<OF(BucketStyle, cluster.bucket.style)>(kStyles), false, nullptr,
+     "path: https://HOST/BUCKET/KEY. host: https://BUCKET.HOST/KEY, as AWS wants it."},
+    {"cluster.bucket.credentials", TEXT(cluster.bucket.credentials, check_absolute_path, kPath), false,
+     "\"/etc/culprit/s3\"",
+     "File with aws_access_key_id, aws_secret_access_key and perhaps aws_session_token, read for each "
+     "request. "
+     "Empty: the environment's AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN."},
+    {"cluster.bucket.ca", TEXT(cluster.bucket.ca, check_absolute_path, kPath), false,
+     "\"/etc/culprit/s3-ca.pem\"", "Certificate authorities (PEM) of the storage. Default: the system's."},
+    {"cluster.bucket.cache", SizeType{OF(uint64_t, cluster.bucket.cache), kMiB, 64 * kTiB}, false, nullptr,
+     "Disk for parts of objects that were read, in state_dir."},
     {"check.enabled", FlagType{OF(bool, check.enabled)}, true, nullptr,
      "Let the collector have this host checked while no job runs on it. Roles agent and both."},
     {"check.commands",

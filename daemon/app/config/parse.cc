@@ -84,6 +84,7 @@ class Reader {
     check_sockets();
     check_act();
     check_pods();
+    check_storage();
     std::stable_sort(errors_.begin(), errors_.end(), [](const auto& a, const auto& b) {
       const auto order = [](const Place& p) { return std::tuple(p.file, p.line, p.column); };
       return order(a.first) < order(b.first);
@@ -510,6 +511,18 @@ class Reader {
                                                            : "act.kubernetes.ca_file"),
              "'act.kubernetes' needs 'server' too: without it the files of the pod are used");
     check_clear("act.kubernetes.token_file", kubernetes.token_file, kubernetes.server);
+  }
+
+  // Evidence leaves the host encrypted.
+  void check_storage() {
+    const auto& bucket = config().cluster.bucket;
+    if (goes_in_clear(bucket.url))
+      refuse(place_of("cluster.bucket.url"),
+             fmt::format("'cluster.bucket.url' {} would show evidence on the way: use https",
+                         in_quotes(bucket.url)));
+    if (bucket.url.empty() != bucket.name.empty())
+      refuse(place_of(bucket.url.empty() ? "cluster.bucket.name" : "cluster.bucket.url"),
+             "'cluster.bucket' needs both 'url' and 'name'");
   }
 
   void check_pods() {

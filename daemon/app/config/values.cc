@@ -233,6 +233,24 @@ std::string check_command(std::string_view text) {
 }
 
 // The configuration is readable by more people than a file of passwords.
+std::string check_bucket(std::string_view text) {
+  const auto plain = [](unsigned char c) {
+    return std::islower(c) || std::isdigit(c) || c == '-' || c == '.';
+  };
+  if (text.empty()) return "";
+  if (text.size() < 3 || text.size() > 63 || !std::ranges::all_of(text, plain) || text.front() == '.' ||
+      text.front() == '-' || text.find("..") != text.npos)
+    return fmt::format("must be 3 to 63 of a-z, 0-9, - and ., not {}", in_quotes(text));
+  return "";
+}
+
+std::string check_region(std::string_view text) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; };
+  if (text.empty() || text.size() > 63 || !std::ranges::all_of(text, plain))
+    return fmt::format("must be a name of letters, digits and -, not {}", in_quotes(text));
+  return "";
+}
+
 std::string check_database(std::string_view text) {
   constexpr size_t kBytes = 4096;
   if (text.size() > kBytes) return fmt::format("is longer than {} bytes", kBytes);

@@ -32,6 +32,8 @@ std::string check_command_word(std::string_view text);
 std::string check_user(std::string_view text);            // a name or uid, or "*"
 std::string check_tool(std::string_view text);            // py-spy, eu-stack or gdb, or a path to one
 std::string check_database(std::string_view text);        // a connection string of libpq, without a password
+std::string check_bucket(std::string_view text);          // a name of a bucket, or empty
+std::string check_region(std::string_view text);          // "us-east-1"
 std::string check_command(std::string_view text);         // an absolute path with arguments
 std::string check_group(std::string_view text);           // a name as in group(5)
 std::string check_web_host(std::string_view text);        // a host name or address, without a port

@@ -371,7 +371,7 @@ Status Daemon::start_collecting() {
   options.limits.checked = [this](const std::string& host, const peer::Message& result) {
     if (recovery_) recovery_->checked(host, result);
   };
-  if (config_.cluster.used()) options.limits.others_jobs = job_owners(leases_, recovery_);
+  if (config_.cluster.used()) share_jobs(options, config_, leases_, recovery_);
   auto opened = CollectorService::open(env_, std::move(options));
   if (!opened) return tl::unexpected(opened.error());
   collector_ = std::move(*opened);

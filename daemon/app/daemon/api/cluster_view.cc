@@ -123,4 +123,42 @@ void about_cluster(serve::MetricsText& m, const LeaseService& leases, const Shar
   about_reports(m, reports);
 }
 
+nlohmann::json bucket_status(const BucketService& bucket) {
+  const BucketService::State state = bucket.state();
+  nlohmann::json out = {{"name", state.bucket},
+                        {"trouble", nullptr},
+                        {"trouble_since_ns", nullptr},
+                        {"put_ns", nullptr},
+                        {"objects", state.objects},
+                        {"bytes", state.bytes},
+                        {"waiting_bytes", state.waiting_bytes},
+                        {"lost_segments", state.lost_segments},
+                        {"cache_bytes", state.cache_bytes}};
+  if (state.put_ns != kNoTime) out["put_ns"] = state.put_ns;
+  if (state.trouble.empty()) return out;
+  out["trouble"] = to_utf8(state.trouble);
+  out["trouble_since_ns"] = state.trouble_since_ns;
+  return out;
+}
+
+void about_bucket(serve::MetricsText& m, const BucketService& bucket) {
+  const BucketService::State state = bucket.state();
+  const auto value = [](uint64_t n) { return static_cast<double>(n); };
+  m.gauge("culprit_bucket_up", "1 while evidence can be put into the bucket, else 0.")
+      .value(state.trouble.empty() ? 1 : 0);
+  m.counter("culprit_bucket_objects_total", "Objects put, with their rows.").value(value(state.objects));
+  m.counter("culprit_bucket_bytes_total", "Bytes of these objects.").value(value(state.bytes));
+  m.counter("culprit_bucket_requests_total", "Requests to put, list and delete, with repeated ones.")
+      .value(value(state.puts));
+  m.counter("culprit_bucket_failures_total", "Times that putting stopped at an error.")
+      .value(value(state.failures));
+  m.gauge("culprit_bucket_waiting_bytes", "Evidence in the archive that is in no object yet.")
+      .value(value(state.waiting_bytes));
+  m.counter("culprit_bucket_lost_segments_total",
+            "Segments that the archive deleted before all of it was in an object.")
+      .value(value(state.lost_segments));
+  m.gauge("culprit_bucket_cache_bytes", "Parts of objects that were read, on this disk.")
+      .value(value(state.cache_bytes));
+}
+
 }  // namespace culprit::app

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/daemon/collector/bucket_service.h"
 #include "app/daemon/recover/lease_service.h"
 #include "app/daemon/recover/shared_reports.h"
 #include "serve/metrics.h"
@@ -11,5 +12,7 @@ namespace culprit::app {
 
 nlohmann::json cluster_status(const LeaseService& leases, const SharedReports& reports);
 void about_cluster(serve::MetricsText& metrics, const LeaseService& leases, const SharedReports& reports);
+nlohmann::json bucket_status(const BucketService& bucket);
+void about_bucket(serve::MetricsText& metrics, const BucketService& bucket);
 
 }  // namespace culprit::app

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/daemon/api/api_json.h"
+#include "app/daemon/api/cluster_view.h"
 #include "app/daemon/api/host_rows.h"
 
 namespace culprit::app {
@@ -202,6 +203,7 @@ std::string CollectorApi::metrics_text(Counters counters) {
   about_connections(m, collecting_.connections());
   about_archive(m, collecting_.archive(), collecting_.counters());
   about_engines(m, parts_.engine->counts());
+  if (collecting_.bucket() && counters == Counters::kAll) about_bucket(m, *collecting_.bucket());
   return DaemonApi::metrics_text(counters) + m.finish();
 }
 
@@ -218,6 +220,7 @@ json CollectorApi::status_values() {
                       {"archive_bytes", archive.bytes},
                       {"archive_max_bytes", parts_.config->collector.retention_max_size},
                       {"pending_bytes", archive.pending_bytes}};
+  if (collecting_.bucket()) out["collector"]["bucket"] = bucket_status(*collecting_.bucket());
   return out;
 }
 
@@ -264,21 +267,39 @@ json CollectorApi::host_list(const std::vector<NamedHost>& named,
   return items;
 }
 
+void CollectorApi::stored(const store::StoredQuery& query,
+                          std::function<void(Result<BucketService::Found>)> done) {
+  auto found = std::make_shared<Result<BucketService::Found>>();
+  collecting_.query(
+      [found, query](store::Archive& archive) {
+        auto streams = archive.stored(query);
+        if (streams)
+          (*found)->streams = std::move(*streams);
+        else
+          *found = tl::unexpected(streams.error());
+      },
+      [this, found, query, done = std::move(done)] {
+        const bool whole = collecting_.bucket() == nullptr || !query.places;
+        if (!*found || whole) return done(std::move(*found));
+        collecting_.bucket()->find(query, std::move((*found)->streams), done);
+      });
+}
+
 void CollectorApi::add_archived(const std::optional<std::string>& job, std::vector<SourceRow> own,
                                 Lists::SourceRows rows) {
   auto all = std::make_shared<std::vector<SourceRow>>(std::move(own));
-  collecting_.query(
-      [all, job](store::Archive& archive) {
-        const auto stored = archive.stored({.job = job.value_or(""), .places = false});
-        if (!stored) return;
-        for (auto it = stored->rbegin(); it != stored->rend(); ++it) {
-          const StreamInfo& info = it->stored.state.info;
-          all->push_back({info.job, it->host, info.path, info.kind, it->stored.state.size,
-                          it->stored.first_offset, info.opened_ns, info.uid, proven_owner(info), info.pid,
-                          it->stored.state.ended});
-        }
-      },
-      [all, rows = std::move(rows)] { rows(std::move(*all)); });
+  // With a bucket the places are needed to join the two.
+  const store::StoredQuery query{.job = job.value_or(""), .places = collecting_.bucket() != nullptr && job};
+  stored(query, [all, rows = std::move(rows)](Result<BucketService::Found> found) {
+    if (!found) return rows(std::move(*all));
+    for (auto it = found->streams.rbegin(); it != found->streams.rend(); ++it) {
+      const StreamInfo& info = it->stored.state.info;
+      all->push_back({info.job, it->host, info.path, info.kind, it->stored.state.size,
+                      it->stored.first_offset, info.opened_ns, info.uid, proven_owner(info), info.pid,
+                      it->stored.state.ended});
+    }
+    rows(std::move(*all));
+  });
 }
 
 void CollectorApi::evidence(const serve::EvidenceQuery& query,
@@ -287,27 +308,21 @@ void CollectorApi::evidence(const serve::EvidenceQuery& query,
     return DaemonApi::evidence(query, std::move(answer));
   if (static_cast<size_t>(readers_.use_count()) > kEvidenceReaders)
     return answer(fail(ErrorCode::kLimit, fmt::format("{} clients read evidence already", kEvidenceReaders)));
-  auto range = std::make_shared<store::EvidenceRange>();
-  auto found = std::make_shared<Status>();
-  range->from = query.from_byte;
-  range->to = query.to_byte;
-  collecting_.query(
-      [range, found, query](store::Archive& archive) {
-        auto stored = archive.stored({.host = query.host, .job = query.job, .path = query.path});
-        if (!stored) {
-          *found = tl::unexpected(stored.error());
-          return;
-        }
-        for (store::HostStream& stream : *stored) range->streams.push_back(std::move(stream.stored));
-      },
-      [this, range, found, query, answer = std::move(answer), share = readers_] {
-        if (!*found) return answer(tl::unexpected(found->error()));
-        if (range->streams.empty())
-          return answer(fail(ErrorCode::kNotFound, fmt::format("no evidence of {} of host {} for job {}",
-                                                               query.path, query.host, query.job)));
-        answer(read_evidence(env_, store::EvidenceReader(collecting_.files(), collecting_.folder()),
-                             std::move(*range), share));
-      });
+  stored({.host = query.host, .job = query.job, .path = query.path},
+         [this, query, answer = std::move(answer), share = readers_](Result<BucketService::Found> found) {
+           if (!found) return answer(tl::unexpected(found.error()));
+           store::EvidenceRange range;
+           range.from = query.from_byte;
+           range.to = query.to_byte;
+           range.open_object = std::move(found->open_object);
+           for (store::HostStream& stream : found->streams) range.streams.push_back(std::move(stream.stored));
+           if (range.streams.empty() && !found->unread.empty())
+             return answer(fail(ErrorCode::kIo, found->unread));
+           if (range.streams.empty())
+             return answer(fail(ErrorCode::kNotFound, fmt::format("no evidence of {} of host {} for job {}",
+                                                                  query.path, query.host, query.job)));
+           answer(read_evidence(env_, collecting_.evidence(), std::move(range), share));
+         });
 }
 
 }  // namespace culprit::app

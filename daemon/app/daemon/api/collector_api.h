@@ -38,6 +38,8 @@ class CollectorApi final : public DaemonApi {
   // Adds the archive's sources after this host's sources.
   void add_archived(const std::optional<std::string>& job, std::vector<SourceRow> own,
                     Lists::SourceRows rows);
+  // What the archive and the bucket have; in order.
+  void stored(const store::StoredQuery& query, std::function<void(Result<BucketService::Found>)> done);
   nlohmann::json host_list(const std::vector<NamedHost>& named,
                            const std::map<std::string, RememberedHost>& stored);
 

@@ -98,6 +98,14 @@ Result<std::unique_ptr<CollectorService>> CollectorService::open(io::Env& env,
   });
   c->retain_timer_->start(kRetainEveryNs, kRetainEveryNs);
   c->listen_timer_ = env.timer([self] { self->listen(); });
+  if (c->options_.config == nullptr) return c;
+  const auto query = [self](auto work, auto done) { self->query(std::move(work), std::move(done)); };
+  const auto archived_bytes = [self] { return self->stats_.stored_bytes; };
+  auto bucket =
+      BucketService::start(env, {c->options_.config, c->folder_, &c->files_, c->options_.cluster_ready, query,
+                                 archived_bytes, c->options_.report_error, c->options_.info});
+  if (!bucket) return tl::unexpected(bucket.error());
+  c->bucket_ = std::move(*bucket);
   return c;
 }
 
@@ -469,6 +477,7 @@ void CollectorService::set_retention(uint64_t max_bytes, TimeNs max_age_ns) {
 void CollectorService::stop(std::function<void()> done) {
   CULPRIT_CHECK(owner_.here());
   stopping_ = true;
+  if (bucket_) bucket_->stop();
   if (restore_) restore_->stop();
   if (collector_) collector_->stop();
   retain_timer_->stop();

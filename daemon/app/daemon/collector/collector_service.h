@@ -18,6 +18,7 @@
 
 #include "app/config/config.h"
 #include "app/daemon/collector/archive_restore.h"
+#include "app/daemon/collector/bucket_service.h"
 #include "app/daemon/engine/engine_worker.h"
 #include "app/daemon/keep/archive_writer.h"
 #include "base/thread_owner.h"
@@ -38,6 +39,8 @@ struct CollectorServiceOptions {
   // A host connected, with the kernel's boot id; empty: it is not connected any more.
   std::function<void(const std::string& host, const std::string& boot)> presence = {};
   std::function<std::vector<std::string>()> running = {};  // jobs whose data the archive must retain
+  const Config* config = nullptr;                          // with [cluster]: for its bucket
+  std::function<bool()> cluster_ready = {};                // the cluster's tables are there
   collect::CollectorOptions limits = {};                   // listen, tls and program are set by this class
 };
 
@@ -79,8 +82,9 @@ class CollectorService : private collect::FrameSink {
 
   // Runs `work` on the archive's worker after all earlier work.
   void query(std::function<void(store::Archive&)> work, std::function<void()> done);
-  const std::string& folder() const { return folder_; }
-  io::Files& files() const { return files_; }
+  store::EvidenceReader evidence() const { return {files_, folder_}; }
+
+  BucketService* bucket() const { return bucket_.get(); }  // null: evidence stays in the archive
 
   // Why the collector makes no progress; nothing if it works.
   std::optional<std::string> unhealthy(TimeNs mono) const;
@@ -149,6 +153,7 @@ class CollectorService : private collect::FrameSink {
   std::unique_ptr<collect::Collector> collector_;
   std::unique_ptr<io::Timer> commit_timer_, retry_timer_, retain_timer_, listen_timer_;
   std::unique_ptr<io::Worker> worker_;  // destroyed first
+  std::unique_ptr<BucketService> bucket_;
   ThreadOwner owner_;
 };
 

@@ -1,5 +1,5 @@
-// For agents: which of their jobs other members of the cluster own; and the names that decide it. Thread: the
-// loop's.
+// What a collector has of the cluster: for agents, which of their jobs other members own, and the names that
+// decide it; for its evidence, when the tables are there. Thread: the loop's.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/daemon/collector/collector_service.h"
 #include "app/daemon/recover/lease_service.h"
 #include "app/daemon/recover/recovery_service.h"
 
@@ -32,6 +33,14 @@ inline auto job_owners(const std::unique_ptr<LeaseService>& leases,
     };
     return leases->gate()->others_jobs(jobs, id_of);
   };
+}
+
+inline void share_jobs(CollectorServiceOptions& options, const Config& config,
+                       const std::unique_ptr<LeaseService>& leases,
+                       const std::unique_ptr<RecoveryService>& recovery) {
+  options.limits.others_jobs = job_owners(leases, recovery);
+  options.config = &config;
+  options.cluster_ready = [&leases] { return leases && leases->gate()->is_open(); };
 }
 
 }  // namespace culprit::app

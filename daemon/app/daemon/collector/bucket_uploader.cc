@@ -1,0 +1,115 @@
+#include "app/daemon/collector/bucket_uploader.h"
+
+#include <fmt/format.h>
+
+#include "base/crash_point.h"
+#include "base/hash.h"
+#include "core/cluster/partition.h"
+#include "store/bucket/sha256.h"
+
+namespace culprit::app {
+namespace {
+
+// Of one call: then the archive's new segments are looked at.
+constexpr int kObjectsMost = 8;
+
+uint64_t bits_of(const std::set<std::string>& names) {
+  uint64_t out = 0;
+  for (const std::string& name : names) out |= name_bit(name);
+  return out;
+}
+
+}  // namespace
+
+uint64_t name_bit(const std::string& name) { return uint64_t{1} << cluster::partition_of(name); }
+
+BucketUploader::BucketUploader(io::Files& files, Options options)
+    : options_(std::move(options)),
+      bucket_(options_.bucket),
+      rows_(options_.conninfo),
+      maker_(files, options_.folder) {}
+
+void BucketUploader::run(UploadPlan& plan) {
+  plan.status = take(plan);
+  for (int n = 0; plan.status && !plan.fenced; ++n) {
+    if (n == kObjectsMost) {
+      plan.more = true;
+      break;
+    }
+    auto made = maker_.make(plan.segments, {mark_->segment, mark_->at},
+                            {plan.archive, mark_->epoch, mark_->number + 1}, plan.now);
+    if (!made) plan.status = tl::unexpected(made.error());
+    if (!made || !*made) break;
+    plan.status = upload(plan, **made);
+  }
+  if (mark_) plan.waiting_bytes = waiting(plan);
+  if (plan.fenced) mark_.reset();
+}
+
+// An object of the process before without a row is never read: it is removed.
+Status BucketUploader::take(UploadPlan& plan) {
+  if (!mark_) {
+    auto mark = rows_.take(hex64(plan.archive), options_.member);
+    if (!mark) return tl::unexpected(mark.error());
+    mark_ = std::move(*mark);
+    swept_ = false;
+  }
+  if (swept_) return {};
+  const auto left = bucket_.list(store::bucket::prefix_of(plan.archive), mark_->last_key);
+  if (!left) return tl::unexpected(left.error());
+  for (const std::string& key : left->keys)
+    if (const Status removed = bucket_.remove(key); !removed) return removed;
+  swept_ = true;
+  return {};
+}
+
+Status BucketUploader::upload(UploadPlan& plan, const store::bucket::MadeObject& object) {
+  using store::bucket::hex;
+  using store::bucket::sha256;
+  const std::string sum = sha256(object.bytes);
+  store::postgres::ObjectRow row;
+  row.archive = hex64(plan.archive);
+  row.number = mark_->number + 1;
+  row.epoch = mark_->epoch;
+  row.member = options_.member;
+  row.key = store::bucket::key_of({plan.archive, row.epoch, row.number});
+  row.bytes = object.bytes.size();
+  row.index_at = object.index_at;
+  row.sha256 = hex(sum);
+  row.index_sha256 = hex(sha256(std::string_view(object.bytes).substr(object.index_at)));
+  row.hosts = bits_of(object.hosts);
+  row.jobs = bits_of(object.jobs);
+  row.from_segment = object.from.segment;
+  row.from_at = object.from.at;
+  row.to_segment = object.to.segment;
+  row.to_at = object.to.at;
+  crash_point("bucket.before_put");
+  if (const Status put = bucket_.put(row.key, object.bytes, sum); !put) return put;
+  crash_point("bucket.after_put");
+  const auto added = rows_.add(row);
+  if (!added) return tl::unexpected(added.error());
+  crash_point("bucket.after_row");
+  if (!*added) {
+    plan.fenced = true;
+    return {};
+  }
+  mark_->number = row.number;
+  mark_->segment = row.to_segment;
+  mark_->at = row.to_at;
+  ++plan.objects;
+  plan.bytes += row.bytes;
+  plan.lost_segments += object.lost_segments;
+  return {};
+}
+
+uint64_t BucketUploader::waiting(const UploadPlan& plan) const {
+  uint64_t out = 0;
+  for (const store::ReplayPlan::Part& part : plan.segments) {
+    if (part.segment < mark_->segment) continue;
+    const uint64_t done = part.segment == mark_->segment ? mark_->at : store::kSegmentHeaderBytes;
+    out += part.size - std::min(part.size, done);
+  }
+  return out;
+}
+
+}  // namespace culprit::app
