@@ -1,4 +1,5 @@
 """The controller on a real Slurm: a collector, an agent for each node, and jobs of a user without rights."""
+import contextlib
 import json
 import os
 import random
@@ -93,6 +94,16 @@ end_tasks = true
         self.kernel.send(f"6,{self.records},{micros},-;{text}\n".encode())
 
 
+def end_tasks(context: Context, folder: Path) -> None:
+    """They ignore SIGTERM, and outlive the Slurm of a case: other cases would meet a job on this machine."""
+    def undo() -> None:
+        for one in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if f"{folder}/train.py".encode() in (one / "cmdline").read_bytes().split(b"\0"):
+                    os.kill(int(one.name), signal.SIGKILL)
+    context.undo.append(undo)
+
+
 class Controlled:
     """A Slurm, its agents and a collector that may act. `http`: keys of [http], and tables behind it; `act`:
     keys of [act], and tables behind it."""
@@ -108,6 +119,7 @@ class Controlled:
         logs.mkdir()
         os.chown(logs, 65534, 65534)
         (self.jobs.folder / "train.py").write_text(TRAIN)
+        end_tasks(context, self.jobs.folder)
         port = free_port()
         self.collector = Collector(context, None, port)
         self.collector.configure(more=f'''{http}[act]
