@@ -1,40 +1,30 @@
 """Two collectors of a cluster over a real PostgreSQL and a real Slurm: the owner of a job dies in the middle
 of its recovery, and the next one goes on."""
 import json
-import os
 import signal
 import subprocess
 import time
 from typing import Dict, List, Tuple
 
-from case import Context, PassOver, case
+from case import Context, case
 from cases_cluster import Postgres
-from cases_controller import TRAIN, XID, Controlled, Node, end_tasks
-from cases_slurm import Jobs
-from cluster import Collector
+from cases_cluster_agents import Member
+from cases_controller import XID, Controlled, Node, end_tasks
 from daemon import Broken, need, wait_until
-from proxy import free_port
 from slurm import Slurm
 
 NAMES = ("x", "y")
 
 
-class Member(Collector):
-    def __init__(self, context: Context, name: str, postgres: Postgres, slurm: Slurm):
-        self.name, self.postgres, self.slurm = name, postgres, slurm
-        super().__init__(context, None, free_port(), context.folder / f"state-{name}")
+class Acting(Member):
+    """A member that may act at a Slurm."""
+
+    def __init__(self, context: Context, postgres: Postgres, name: str, slurm: Slurm):
+        self.slurm = slurm
+        super().__init__(context, postgres, name, None)
 
     def configure(self, *_, more: str = "", **__) -> None:
-        self.config = self.folder / f"{self.name}.toml"
-        self.errors = self.folder / f"{self.name}.err"
-        self.run = self.folder / self.name
-        self.run.mkdir(exist_ok=True)
-        self.socket = self.run / "api.sock"
-        super().configure(more=f'''[cluster]
-name = "{self.name}"
-address = "localhost:{self.port}"
-database = "{self.postgres.conninfo()}"
-[act]
+        super().configure(more=f'''[act]
 mode = "act"
 scheduler = "slurm"
 slurm_conf = "{self.slurm.env["SLURM_CONF"]}"
@@ -58,18 +48,9 @@ class Listed(Node):
 
 class Pair(Controlled):
     def __init__(self, context: Context, nodes: int):  # pylint: disable=super-init-not-called
-        if os.geteuid() != 0:
-            raise PassOver("needs root: jobs of another user are ended")
-        self.context = context
+        self.start_slurm(context, nodes)
         self.postgres = Postgres(context)
-        self.slurm = Slurm(context, nodes)
-        self.jobs = Jobs(context, self.slurm)
-        logs = self.jobs.folder / "logs"
-        logs.mkdir()
-        os.chown(logs, 65534, 65534)
-        (self.jobs.folder / "train.py").write_text(TRAIN)
-        end_tasks(context, self.jobs.folder)
-        self.members = {name: Member(context, name, self.postgres, self.slurm) for name in NAMES}
+        self.members = {name: Acting(context, self.postgres, name, self.slurm) for name in NAMES}
         for member in self.members.values():
             member.start()
         self.postgres.ask("UPDATE culprit.part SET epoch = epoch + 1, until = clock_timestamp() + '60 s', "
@@ -89,8 +70,8 @@ class Pair(Controlled):
         return "\n".join(member.errors.read_text(errors="replace")[-2500:]
                          for member in self.members.values())
 
-    def owner(self, job: str) -> Member:
-        def owners() -> List[Member]:
+    def owner(self, job: str) -> Acting:
+        def owners() -> List[Acting]:
             return [member for member in self.members.values()
                     if any(row["job"] == job and row["state"] == "run"
                            for row in json.loads(member.get("/v1/recovery").body)["items"])]
@@ -100,7 +81,7 @@ class Pair(Controlled):
             raise Broken(f"{broken}: {self.log()}") from broken
         return owners()[0]
 
-    def free_only(self, dead: Member, job: str) -> None:
+    def free_only(self, dead: Acting, job: str) -> None:
         """A member takes one partition in five seconds, at random: only the job's becomes free soon."""
         done = subprocess.run([str(self.context.bin_dir / "shared_parts"), "", "partition", job], check=True,
                               stdout=subprocess.PIPE, text=True)
@@ -148,6 +129,7 @@ def cluster_next_owner_goes_on_with_a_recovery_at_slurm(context: Context) -> str
         need(len(pair.drains()) == drains + 1, f"drained {len(pair.drains()) - drains} times: {pair.log()}")
         told.append(f"killed after {moment}: without {bad} {took:.0f} s later, at {next_owner.name}")
         pair.jobs.run("scancel", job)
+        end_tasks(pair.jobs.folder)
         if "DRAIN" in pair.state_of(bad):
             pair.scontrol("update", f"nodename={bad}", "state=resume")
     return "; ".join(told)

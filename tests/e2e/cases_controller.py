@@ -94,14 +94,12 @@ end_tasks = true
         self.kernel.send(f"6,{self.records},{micros},-;{text}\n".encode())
 
 
-def end_tasks(context: Context, folder: Path) -> None:
+def end_tasks(folder: Path) -> None:
     """They ignore SIGTERM, and outlive the Slurm of a case: other cases would meet a job on this machine."""
-    def undo() -> None:
-        for one in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if f"{folder}/train.py".encode() in (one / "cmdline").read_bytes().split(b"\0"):
-                    os.kill(int(one.name), signal.SIGKILL)
-    context.undo.append(undo)
+    for one in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"{folder}/train.py".encode() in (one / "cmdline").read_bytes().split(b"\0"):
+                os.kill(int(one.name), signal.SIGKILL)
 
 
 class Controlled:
@@ -110,16 +108,7 @@ class Controlled:
 
     def __init__(self, context: Context, nodes: int = 4, mode: str = "act", http: str = "", act: str = "",
                  agent: Type[Node] = Node):
-        if os.geteuid() != 0:
-            raise PassOver("needs root: jobs of another user are ended")
-        self.context = context
-        self.slurm = Slurm(context, nodes)
-        self.jobs = Jobs(context, self.slurm)
-        logs = self.jobs.folder / "logs"
-        logs.mkdir()
-        os.chown(logs, 65534, 65534)
-        (self.jobs.folder / "train.py").write_text(TRAIN)
-        end_tasks(context, self.jobs.folder)
+        self.start_slurm(context, nodes)
         port = free_port()
         self.collector = Collector(context, None, port)
         self.collector.configure(more=f'''{http}[act]
@@ -137,6 +126,18 @@ restart = true
         for n in range(nodes):
             node = self.nodes[f"n{n + 1}"] = agent(context, f"n{n + 1}", port, str(self.jobs.folder))
             node.begin()
+
+    def start_slurm(self, context: Context, nodes: int) -> None:
+        if os.geteuid() != 0:
+            raise PassOver("needs root: jobs of another user are ended")
+        self.context = context
+        self.slurm = Slurm(context, nodes)
+        self.jobs = Jobs(context, self.slurm)
+        logs = self.jobs.folder / "logs"
+        logs.mkdir()
+        os.chown(logs, 65534, 65534)
+        (self.jobs.folder / "train.py").write_text(TRAIN)
+        context.undo.append(lambda: end_tasks(self.jobs.folder))
 
     def submit(self, nodes: int = 2, more: str = "") -> str:
         script = self.jobs.folder / "job.sh"
