@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/time.h"
 #include "io/env.h"
 #include "model/recovery.h"
@@ -27,6 +28,18 @@ class Pace {
   virtual TimeNs wall() const = 0;    // since the epoch
   virtual bool pause(TimeNs ns) = 0;  // false: the daemon stops
   virtual const std::atomic<bool>& stop() const = 0;
+};
+
+// Of a view or a single request: there are no steps to wait for, and each call has a limit of its own.
+class SingleStep final : public Pace {
+ public:
+  TimeNs now() const override { return steady_now(); }
+  TimeNs wall() const override { return wall_now(); }
+  bool pause(TimeNs) override { return false; }
+  const std::atomic<bool>& stop() const override { return never_; }
+
+ private:
+  std::atomic<bool> never_{false};
 };
 
 // Carries out orders at one scheduler, step by step: reads, writes, reads back. Blocking; called by several

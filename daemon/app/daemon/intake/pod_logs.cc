@@ -29,18 +29,6 @@ constexpr TimeNs kRefusedFor = 5 * 60 * kNsPerSecond;
 constexpr TimeNs kServerWithin = 60 * kNsPerSecond;
 constexpr size_t kPodBytes = 2 << 20;  // etcd stores 1.5 MiB
 
-// One request, without steps to wait for.
-class AskPace final : public respond::Pace {
- public:
-  TimeNs now() const override { return steady_now(); }
-  TimeNs wall() const override { return wall_now(); }
-  bool pause(TimeNs) override { return false; }
-  const std::atomic<bool>& stop() const override { return never_; }
-
- private:
-  std::atomic<bool> never_{false};
-};
-
 // The first part of a path below the folder.
 std::string_view first_part(std::string_view path, std::string_view folder) {
   if (path.size() <= folder.size() + 1 || !path.starts_with(folder)) return {};
@@ -105,7 +93,7 @@ void PodLogs::ask(const Folder& folder, Pod& pod, std::unique_lock<std::mutex>& 
   request.answer_max = kPodBytes;
   ++asked_;
   lock.unlock();
-  const k8s::ApiAnswer answer = options_.call(request, AskPace());
+  const k8s::ApiAnswer answer = options_.call(request, respond::SingleStep());
   const TimeNs now = options_.mono();
   lock.lock();
   if (understood(answer, folder, pod)) {

@@ -27,18 +27,6 @@ using respond::kubernetes::ApiCall;
 
 constexpr size_t kHeadersBytes = 64 << 10;
 
-// A view has no steps to wait for; its commands and requests have time limits of their own.
-class LookPace final : public respond::Pace {
- public:
-  TimeNs now() const override { return steady_now(); }
-  TimeNs wall() const override { return wall_now(); }
-  bool pause(TimeNs) override { return false; }
-  const std::atomic<bool>& stop() const override { return never_; }
-
- private:
-  std::atomic<bool> never_{false};
-};
-
 // A job that ran before and waits for nodes: what becomes idle is for it, not for the pool.
 bool waits_again(const respond::SeenJob& job) {
   return job.state == respond::SeenJob::State::kPending && job.job.restarts > 0 &&
@@ -74,7 +62,7 @@ SchedulerParts slurm_parts(const Config& config) {
   out.backend = std::make_unique<respond::slurm::SlurmBackend>(options);
   struct Look {
     explicit Look(const respond::slurm::SlurmOptions& o) : slurm(o, pace) {}
-    LookPace pace;
+    respond::SingleStep pace;
     respond::slurm::SlurmLook slurm;
   };
   const auto may_keep_pool = out.may_keep_pool = std::make_shared<std::atomic<bool>>(false);
@@ -117,7 +105,7 @@ struct KubernetesView {
   KubernetesView(respond::kubernetes::LookOptions options, std::shared_ptr<ClusterLease> its_lease,
                  std::shared_ptr<respond::kubernetes::StandbyPool> its_pool)
       : look(std::move(options), pace), lease(std::move(its_lease)), pool(std::move(its_pool)) {}
-  LookPace pace;
+  respond::SingleStep pace;
   respond::kubernetes::KubernetesLook look;
   const std::shared_ptr<ClusterLease> lease;
   const std::shared_ptr<respond::kubernetes::StandbyPool> pool;
