@@ -107,10 +107,11 @@ std::string cluster_text(const Json& cluster, const ClusterOptions& o) {
   std::string out;
   if (const std::string trouble = text_field(cluster, "trouble"); trouble != "-")
     out += fmt::format(
-        "{}\n", inked(fmt::format("The database does not answer since {}: {}. This member does nothing; "
-                                  "what follows is of {}.",
+        "{}\n", inked(fmt::format("The database does not answer since {}: {}. This member does nothing; {}.",
                                   time_field(cluster, "trouble_since_ns", o.remote.zone), trouble,
-                                  time_field(cluster, "read_ns", o.remote.zone)),
+                                  number(cluster, "read_ns") > 0
+                                      ? "what follows is of " + time_field(cluster, "read_ns", o.remote.zone)
+                                      : "nothing was read since its start"),
                       Ink::kAlarm, color));
   out += members_text(cluster, color);
   std::vector<int64_t> free;

@@ -193,7 +193,9 @@ std::vector<std::string> troubles_of(const Json& json) {
     for (const Json& one : list) say(one);
   const Json& controller = member(json, "controller");
   if (member(controller, "remedy").is_string()) say(member(controller, "trouble"));
-  if (!controller.is_object()) say(member(member(json, "cluster"), "trouble"));
+  if (const Json& cluster = member(json, "cluster");
+      !controller.is_object() && member(cluster, "trouble").is_string())
+    out.push_back("the cluster's database does not answer: " + text_field(cluster, "trouble"));
   say(member(member(json, "copies"), "trouble"));
   return out;
 }
