@@ -188,6 +188,10 @@ std::vector<std::string> troubles_of(const Json& json) {
   if (frames.is_object())
     for (const auto& [name, log] : frames.items()) say(member(log, "trouble"));
   say(member(member(json, "collector"), "last_refusal"));
+  if (const Json& again = member(member(json, "collector"), "reading_again"); again.is_object())
+    out.push_back(
+        fmt::format("jobs are answered from their newest lines: {} of {} of condensed logs are read",
+                    format_bytes(count(again, "read")), format_bytes(count(again, "bytes"))));
   const Json& alerts = member(json, "alerts");
   if (const Json& list = member(alerts, "troubles"); list.is_array())
     for (const Json& one : list) say(one);

@@ -353,6 +353,56 @@ def collect_played_job(context: Context) -> str:
 
 
 @case
+def collect_long_past_is_read_twice(context: Context) -> str:
+    """A collector with a long past is killed: its job is answered by new lines, then by every line once."""
+    cluster, steps = Cluster(context, 2).start(), 100_000
+    collector = cluster.collector
+
+    def write(agent: Agent, begin: int, end: int) -> None:
+        with open(agent.logs / "train.log", "a", encoding="utf-8") as out:
+            out.writelines(f"2026-11-21 02:00:00 INFO step={i} tokens={i * 7919 % 10007}\n"
+                           for i in range(begin, end))
+            # A line that shows a fault, with which the agent does not wait for the minute.
+            out.write("2026-11-21 02:00:01 ERROR RuntimeError: CUDA error: an illegal memory access was "
+                      "encountered\n")
+
+    def lines() -> int:
+        return sum(item.get("lines") or 0 for item in collector.items("/v1/jobs"))
+
+    def verdict() -> str:
+        report = collector.get(f"/v1/jobs/{JOB}/report").json()
+        return "" if report["verdict"] is None else report["verdict"]["title"]
+    def said() -> str:
+        return collector.errors.read_text(encoding="utf-8", errors="replace")
+    for agent in cluster.agents:
+        write(agent, 0, steps)
+    total = 2 * (steps + 1)
+    wait_until(lambda: lines() == total and verdict(), 60, "the engine has all lines")
+    before = verdict()
+    time.sleep(2)
+    collector.kill()
+    text = collector.config.read_text(encoding="utf-8")
+    collector.config.write_text(text.replace("[collector]\n", "[collector]\nread_twice_above = \"64KiB\"\n"
+                                             "read_first = \"1s\"\n"), encoding="utf-8")
+    began = time.monotonic()
+    collector.start()
+    for agent in cluster.agents:
+        write(agent, steps, steps + 100)
+    total += 2 * 101
+    wait_until(lambda: "the condensed logs are read" in said(), 60, "everything is read")
+    seconds = time.monotonic() - began
+    need("their newest part was read first" in said(), collector.last_words())
+    wait_until(lambda: lines() == total, 60, f"each line counts once: {lines()} of {total}")
+    wait_until(lambda: verdict() == before, 30, f"the verdict is {before!r}")
+    report = collector.get(f"/v1/jobs/{JOB}/report").json()
+    unread = [problem for problem in report["problems"] if "not read yet" in problem["what"]]
+    need(not unread, f"{unread}")
+    runs = collector.items("/v1/jobs")
+    need(len(runs) == 1, f"more runs: {runs}")
+    return f"{total} lines, read twice {seconds:.1f} s after the start"
+
+
+@case
 def collect_with_the_certificates_of_make_certificates(context: Context) -> str:
     """The script of the package makes them; a later call adds a host, whose evidence comes too."""
     script = Path(__file__).resolve().parents[2] / "examples/collector/make-certificates"

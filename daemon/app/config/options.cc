@@ -190,6 +190,13 @@ const Option kOptions[] = {
     {"collector.retention.max_age",
      DurationType{OF(TimeNs, collector.retention_max_age_ns), 3600 * kSecond, 3650 * kDay}, true, nullptr,
      "Time after which collected data is deleted."},
+    {"collector.read_twice_above", SizeType{OF(uint64_t, collector.read_twice_above), 64 << 10, 1024 * kTiB},
+     false, nullptr,
+     "After a restart, condensed logs of more than this are read twice: first their newest part, so that "
+     "jobs "
+     "are answered and diagnosed, and then everything, while they are."},
+    {"collector.read_first", DurationType{OF(TimeNs, collector.read_first_ns), kSecond, kDay}, false, nullptr,
+     "How much of longer condensed logs is read first."},
     {"collector.healthy",
      TextsType{OF(std::vector<std::string>, collector.healthy), check_job, "list of names"}, true,
      "[\"llama-70b-0411\"]",

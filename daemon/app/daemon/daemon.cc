@@ -17,6 +17,7 @@
 #include "app/daemon/api/collector_api.h"
 #include "app/daemon/api/daemon_api.h"
 #include "app/daemon/api/forwarding_api.h"
+#include "app/daemon/collector/second_reading.h"
 #include "app/daemon/self/memory_limit.h"
 #include "app/jobs/job_recognition.h"
 #include "base/limits.h"
@@ -362,6 +363,7 @@ Status Daemon::start_collecting() {
   options.tls = std::move(*tls);
   options.max_bytes = config_.collector.retention_max_size;
   options.max_age_ns = config_.collector.retention_max_age_ns;
+  options.read_twice_above = config_.collector.read_twice_above;
   options.engine = engine_.get();
   options.report_error = [this](const std::string& what) { report_error(what); };
   options.info = [this](const std::string& what) { log_.info(what); };
@@ -445,11 +447,12 @@ void Daemon::restore() {
   restore_ = std::make_unique<Restore>(std::move(options));
   if (!collector_) return restore_->begin();
   // Inputs of other hosts come first; local batches wait in the spool meanwhile.
-  std::vector<std::string> ended;
-  for (const records::JobRow& row : recorder_->known_jobs())
-    if (row.state != records::JobState::kRunning) ended.push_back(row.id);
   engine_->query([ends = ends_of_runs(*recorder_)](LiveJobs& live, TimeNs) { live.restoring(ends); });
-  collector_->restore(std::move(ended), [this] { restore_->begin(); });
+  const TimeNs newest = env_.now(io::Clock::kWall) - config_.collector.read_first_ns;
+  collector_->restore({ended_jobs(*recorder_), newest}, [this](bool passed_over) {
+    if (passed_over) engine_->begin_second(ends_of_runs(*recorder_));
+    restore_->begin();
+  });
   collector_->listen();
 }
 
@@ -457,6 +460,10 @@ void Daemon::restored(std::vector<SharedBatch>&& rest, const Result<store::ReadD
   restore_.reset();
   counts_.restored = true;
   if (collector_) collector_->go_on();
+  if (engine_->has_second())
+    read_again({recorder_.get(), engine_.get(), collector_.get(),
+                [this](const std::string& s) { log_.info(s); },
+                [this](const std::string& s) { report_error(s); }, [this] { return stopping_; }});
   alerts_->restored();
   if (recovery_ && checks_) recovery_->see_agent(config_.host.name, "own");  // restarts with this process
   if (recovery_) recovery_->restored();

@@ -137,11 +137,15 @@ class LiveJobs {
   // emitted before the restart. `before`: diagnoses of running jobs that an earlier process stored and did
   // not withdraw. After caught_up(), those that the jobs' reports lack are withdrawn: a kill may have
   // prevented it. May be called several times before ingest().
-  void restoring(std::span<const RunEnd> ends, std::vector<Verdict> before = {});
+  // Blocks of other hosts before `passes_before` are passed over: of their lines, metrics and communication
+  // only what later blocks need is read. The reports of their jobs say so and withdraw nothing.
+  void restoring(std::span<const RunEnd> ends, std::vector<Verdict> before = {},
+                 TimeNs passes_before = kNoTime);
   // Later batches are new, but time has passed since the stored ones. Until caught_up(), tick() does nothing,
   // so that no job counts as silent while its lines are still queued.
   void replayed(TimeNs now);
-  void caught_up(TimeNs now);
+  // `replaces`: LiveJobs with the same input from a later time on, whose agents are away here too.
+  void caught_up(TimeNs now, const LiveJobs* replaces = nullptr);
   // While restoring: the store lacks bytes of the stream, so reports may lack what came of these bytes.
   void lacks_evidence(StreamId stream);
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "app/jobs/job_names.h"
@@ -48,6 +49,17 @@ class Working {
   const LiveOptions& options_;
 };
 
+// Runs with blocks of before a restart that were passed over.
+struct PassedOver {
+  TimeNs before_ns = kNoTime;  // such blocks are older
+  std::set<std::pair<std::string, uint32_t>> runs;
+  bool has(const LiveJob& job) const { return runs.contains({job.id(), job.run()}); }
+  std::string sentence() const {
+    return fmt::format("what its hosts reported before {}; it is read now, if there is memory for it",
+                       format_time(before_ns));
+  }
+};
+
 // Later data of the jobs that the attempt names follows the chain, also that of other hosts.
 inline void join_chain(JobNames& names, const LiveJob& job, const StreamInfo& from) {
   if (job.due.attempts) (void)names.join(from, *job.due.attempts);
@@ -86,6 +98,7 @@ struct LiveJobs::Impl final : JobTable {
   // judgements of diagnoses, by job and run
   std::map<std::pair<std::string, uint32_t>, Judgements> judgements;
   StoredVerdicts before;
+  PassedOver passed_over;
 
   explicit Impl(LiveOptions o)
       : options(std::move(o)),
@@ -291,7 +304,9 @@ struct LiveJobs::Impl final : JobTable {
     return &out;
   }
 
+  // A job whose past was passed over cannot tell whether what was announced still holds.
   void load_before(LiveJob& job) {
+    if (passed_over.has(job)) return;
     for (Verdict& one : before.take(job.id(), job.run())) {
       const bool hang = one.leads && one.diagnosis.symptom == Symptom::kHang;
       job.due.hung_before = job.due.hung_before || hang;
@@ -476,7 +491,9 @@ struct LiveJobs::Impl final : JobTable {
         return remote_job(names.chain_of(id, stream->info()), batch.host, when, begins);
       };
       const Working working(options, stream ? stream->job() : "");
-      LiveJob* job = stream ? stream->ingest(piece, {at, restoring ? at : now}, job_of) : nullptr;
+      const bool passes = restoring && at < passed_over.before_ns;
+      LiveJob* job = stream ? stream->ingest(piece, {at, restoring ? at : now, passes}, job_of) : nullptr;
+      if (job && stream->passed_over()) passed_over.runs.emplace(job->id(), job->run());
       if (job) join_chain(names, *job, stream->info());
       if (!stream || stream->blocks_lost() > lost) {
         ++counts.remote_blocks_lost;

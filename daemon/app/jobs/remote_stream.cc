@@ -12,6 +12,12 @@ namespace {
 
 constexpr size_t kReceived = 256;  // limit of a session's users with data
 
+// Nearly all of an engine's time; the rest is rare.
+bool is_bulk(const core::Input& input) {
+  return std::holds_alternative<core::LogInput>(input) || std::holds_alternative<core::MetricInput>(input) ||
+         std::holds_alternative<core::CommInput>(input) || std::holds_alternative<core::CommCondensed>(input);
+}
+
 }  // namespace
 
 RemoteStream::RemoteStream(std::string host, StreamInfo info, wire::LineExpander::FindRule find,
@@ -31,6 +37,7 @@ LiveJob* RemoteStream::ingest(const Piece& piece, At at, const JobOf& job_of) {
   job_of_ = &job_of;
   at_ = at;
   took_ = nullptr;
+  passed_over_ = false;
   const auto id = wire::InputReader::id_of(piece.bytes);
   if (id && id->number == 0) {
     reader_ = std::make_unique<wire::InputReader>(find_, shapes_);
@@ -128,6 +135,11 @@ void RemoteStream::on_input(core::Input input, TimeNs now) {
   LiveJob* job = job_for(begins);
   if (job) note_owner(*job);
   if (job && begins) took_ = job;
+  if (at_.passes_over && is_bulk(input)) {
+    passed_over_ = true;
+    if (lines) sources_[lines->batch->source].lines += lines->batch->lines.size();
+    return;
+  }
   if (lines) {
     RemoteSource& source = sources_[lines->batch->source];
     const uint64_t count = lines->batch->lines.size();

@@ -26,8 +26,9 @@ class RemoteStream : private wire::InputSink {
   // The run that ingests data of this time; null: none. `begins`: the data may begin a run.
   using JobOf = std::function<LiveJob*(const std::string& job, TimeNs at, bool begins)>;
   struct At {
-    TimeNs known_until_ns;  // the agent's clock, at the block's end
-    TimeNs now;             // the collector's clock
+    TimeNs known_until_ns;     // the agent's clock, at the block's end
+    TimeNs now;                // the collector's clock
+    bool passes_over = false;  // of lines, metrics and communication only what later blocks need is read
   };
   // Ingests one block. Returns the run that ingested part of it, if any.
   LiveJob* ingest(const Piece& piece, At at, const JobOf& job_of);
@@ -37,6 +38,8 @@ class RemoteStream : private wire::InputSink {
   const StreamInfo& info() const { return info_; }
   const std::string& job() const { return job_; }
   uint64_t blocks_lost() const { return blocks_lost_; }
+  // Whether the last block had data that was passed over.
+  bool passed_over() const { return passed_over_; }
 
  private:
   struct RemoteSource {
@@ -74,6 +77,7 @@ class RemoteStream : private wire::InputSink {
   const JobOf* job_of_ = nullptr;
   At at_ = {};
   LiveJob* took_ = nullptr;
+  bool passed_over_ = false;
   const LiveJob* owner_of_ = nullptr;  // the run that has the owner, with owner_run_
   uint32_t owner_run_ = 0;
 };

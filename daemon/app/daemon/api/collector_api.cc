@@ -130,6 +130,8 @@ void about_archive(serve::MetricsText& m, const store::ArchiveStats& s, const Co
       .value(as_double(f.waiting));
   m.gauge("culprit_archive_restoring", "1 while engines are given what was there at the start.")
       .value(f.restoring ? 1 : 0);
+  m.gauge("culprit_archive_to_read_again_bytes", "Of condensed logs, in the second reading after the start.")
+      .value(as_double(f.to_read_again_bytes - f.read_again_bytes));
   m.counter("culprit_archive_frames_total", "Frames taken.").value(as_double(s.frames));
   m.counter("culprit_archive_stored_bytes_total", "Bytes of these frames.").value(as_double(s.stored_bytes));
   m.counter("culprit_archive_commits_total", "Commits, by outcome.")
@@ -220,6 +222,9 @@ json CollectorApi::status_values() {
                       {"archive_bytes", archive.bytes},
                       {"archive_max_bytes", parts_.config->collector.retention_max_size},
                       {"pending_bytes", archive.pending_bytes}};
+  if (const auto counters = collecting_.counters(); counters.to_read_again_bytes > 0)
+    out["collector"]["reading_again"] = {{"bytes", counters.to_read_again_bytes},
+                                         {"read", counters.read_again_bytes}};
   if (collecting_.bucket()) out["collector"]["bucket"] = bucket_status(*collecting_.bucket());
   return out;
 }

@@ -566,10 +566,13 @@ void DaemonApi::forget_taught(const std::string& job, const serve::Actor& by, An
       [this, outcome, job, person, answer = std::move(answer)] {
         if (!*outcome) return answer(tl::unexpected(outcome->error()));
         const auto runs = std::make_shared<size_t>(0);
-        parts_.engine->query([runs, job](LiveJobs& live, TimeNs) { *runs = live.forget_taught(job); },
-                             [runs, job, person, answer] {
-                               answer(dump({{"job", job}, {"runs", *runs}, {"forgotten", {{"by", person}}}}));
-                             });
+        parts_.engine->change(
+            [runs, job](std::span<LiveJobs* const> all, TimeNs) {
+              for (LiveJobs* live : all) *runs = std::max(*runs, live->forget_taught(job));
+            },
+            [runs, job, person, answer] {
+              answer(dump({{"job", job}, {"runs", *runs}, {"forgotten", {{"by", person}}}}));
+            });
       });
 }
 
@@ -595,8 +598,10 @@ void DaemonApi::judge(const serve::Judgement& judgement, const serve::Actor& by,
       [this, outcome, run, j, answer = std::move(answer)] {
         if (!*outcome) return answer(tl::unexpected(outcome->error()));
         if (parts_.engine && *run)
-          parts_.engine->query([word = LiveJobs::Judgement{j.job, j.id, **run, j.right}](
-                                   LiveJobs& live, TimeNs now) { live.judge(word, now); });
+          parts_.engine->change([word = LiveJobs::Judgement{j.job, j.id, **run, j.right}](
+                                    std::span<LiveJobs* const> all, TimeNs now) {
+            for (LiveJobs* live : all) live->judge(word, now);
+          });
         if (parts_.verdicts && *run) parts_.verdicts->look_at(j.job, **run);
         answer(dump({{"job", j.job}, {"id", j.id}, {j.right ? "confirmed" : "refuted", {{"by", j.by}}}}));
       });

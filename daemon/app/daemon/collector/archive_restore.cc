@@ -9,8 +9,8 @@
 namespace culprit::app {
 namespace {
 
-// Bytes per part, which limits the wait of queries. After kArchiveRounds rounds the agents pause.
-constexpr uint64_t kArchivePartBytes = 4 << 20;
+// After kArchiveRounds rounds the agents pause. A round of less than this is the last before it.
+constexpr uint64_t kShortRoundBytes = 4 << 20;
 constexpr int kArchiveRounds = 12;
 constexpr TimeNs kRestoreRetryNs = kNsPerSecond;
 
@@ -25,6 +25,7 @@ struct ArchiveRestore::Feed {
   store::ReplayPlan plan;
   Streams over;        // skipped streams: ended ones of ended jobs
   uint64_t bytes = 0;  // bytes of this round
+  bool passes_over = false;
 };
 
 ArchiveRestore::ArchiveRestore(io::Env& env, io::Files& files, ArchiveRestoreOptions options)
@@ -38,20 +39,25 @@ void ArchiveRestore::next_round() {
   work->now = env_.now(io::Clock::kWall);
   auto plan = std::make_shared<Result<store::ReplayPlan>>();
   auto over = std::make_shared<Streams>();
+  auto bytes = std::make_shared<uint64_t>(0);
   options_.worker->submit(
-      [archive = options_.archive, writer = options_.writer, work, plan, over,
-       ended = rounds_ == 0 ? options_.ended : std::set<std::string>()] {
+      [archive = options_.archive, writer = options_.writer, work, plan, over, bytes, first = rounds_ == 0,
+       ended = options_.ended] {
         writer->commit(*work);
         work->stats = archive->stats();
         *plan = archive->replay_plan();
         const store::StoredQuery query{.places = false, .kind = store::LogKind::kCondensed};
-        if (ended.empty()) return;
+        if (!first) return;
         if (auto stored = archive->stored(query))
-          for (const store::HostStream& stream : *stored)
-            if (stream.stored.state.ended && ended.contains(stream.stored.state.info.job))
-              over->emplace(stream.stored.epoch, stream.stored.state.info.id);
+          for (const store::HostStream& stream : *stored) {
+            const StreamState& state = stream.stored.state;
+            if (state.ended && ended.contains(state.info.job))
+              over->emplace(stream.stored.epoch, state.info.id);
+            else
+              *bytes += state.size;
+          }
       },
-      [this, work, plan, over] {
+      [this, work, plan, over, bytes] {
         if (stopped_) return;
         options_.committed(*work);
         if (!work->written && last_) return retry_timer_->start(kRestoreRetryNs);
@@ -60,14 +66,18 @@ void ArchiveRestore::next_round() {
         else
           options_.report_error(plan->error().text + "; jobs of before are known from what comes only");
         feed_->over.merge(*over);
+        bytes_ += *bytes;
+        feed_->passes_over = feed_->passes_over || (options_.whole_bytes && *bytes > *options_.whole_bytes);
         feed_part();
       });
 }
 
 void ArchiveRestore::feed_part() {
   const auto whole = std::make_shared<bool>(true);
-  options_.engine->query(
-      [feed = feed_, whole](LiveJobs& live, TimeNs) {
+  const uint64_t before = feed_->bytes;
+  options_.engine(
+      [feed = feed_, whole, most = options_.part_bytes, newest = options_.newest_ns](LiveJobs& live, TimeNs) {
+        if (feed->passes_over) live.restoring({}, {}, newest);
         const auto give = [&](const store::LogOrigin& log, auto into, const auto& one, TimeNs at) {
           RemoteBatch batch{log.host, log.epoch, {}};
           (batch.batch.*into).push_back(one);
@@ -83,9 +93,10 @@ void ArchiveRestore::feed_part() {
           feed->bytes += piece.bytes.size();
           return give(log, &PieceBatch::pieces, piece, piece.time_ns);
         };
-        *whole = feed->replay.advance(feed->plan, kArchivePartBytes, visitor);
+        *whole = feed->replay.advance(feed->plan, most, visitor);
       },
-      [this, whole] {
+      [this, whole, before] {
+        bytes_read_ += feed_->bytes - before;
         if (!stopped_) *whole ? round_done() : feed_part();
       });
 }
@@ -94,7 +105,7 @@ void ArchiveRestore::round_done() {
   ++rounds_;
   if (!last_) {
     // Pauses the agents for the last round: little is left, or the limit of rounds is reached.
-    last_ = std::exchange(feed_->bytes, 0) < kArchivePartBytes || rounds_ >= kArchiveRounds;
+    last_ = std::exchange(feed_->bytes, 0) < kShortRoundBytes || rounds_ >= kArchiveRounds;
     if (last_) options_.pause();
     return next_round();
   }
@@ -102,8 +113,9 @@ void ArchiveRestore::round_done() {
   if (!damage.first.empty())
     options_.report_error(
         fmt::format("archive: {}; {} damaged frames are left out", damage.first, damage.frames));
+  const bool passed_over = feed_->passes_over;
   const auto done = std::move(options_.done);  // the callback destroys this object
-  done();
+  done(passed_over);
 }
 
 }  // namespace culprit::app

@@ -3,11 +3,18 @@
 // last round starts after new frames are paused and everything is committed; otherwise the engine would miss
 // frames.
 //
+// An engine needs a microsecond for a line, so the day of 1,000 talkative hosts would keep their jobs without
+// an answer for most of an hour. Condensed logs longer than `whole_bytes` are therefore read twice. The first
+// time, blocks older than `newest_ns` are passed over (LiveJobs::restoring). The second time, everything is
+// given to second LiveJobs (EngineWorker::begin_second) while the first ones answer.
+//
 // Thread: the loop's, also for callbacks. Owner: CollectorService; destroyed when done.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -23,13 +30,18 @@ struct ArchiveRestoreOptions {
   store::Archive* archive = nullptr;  // these are borrowed; archive and writer are used by the worker only
   ArchiveWriter* writer = nullptr;
   io::Worker* worker = nullptr;
-  EngineWorker* engine = nullptr;
+  // EngineWorker::query or query_second.
+  using Query = std::function<void(std::function<void(LiveJobs&, TimeNs now)>, std::function<void()> done)>;
+  Query engine;
+  uint64_t part_bytes = 4 << 20;        // limits the wait of queries
+  std::optional<uint64_t> whole_bytes;  // nothing: everything is read
+  TimeNs newest_ns = kNoTime;
   std::string folder;           // of the archive
   std::set<std::string> ended;  // jobs whose ended streams are skipped
   std::function<void(const std::string&)> report_error;
   std::function<void(const ArchiveWork&)> committed;  // called after the commit of each round
   std::function<void()> pause;                        // after the call no frame goes to the archive
-  std::function<void()> done;                         // the engine has everything
+  std::function<void(bool passed_over)> done;         // the engine has everything, but for that
 };
 
 class ArchiveRestore {
@@ -38,6 +50,9 @@ class ArchiveRestore {
   void begin() { next_round(); }
   // Starts no further part.
   void stop() { stopped_ = true; }
+  // Of condensed logs: read so far, and what there was at the start.
+  uint64_t bytes_read() const { return bytes_read_; }
+  uint64_t bytes() const { return std::max(bytes_read_, bytes_); }
 
  private:
   struct Feed;
@@ -48,6 +63,7 @@ class ArchiveRestore {
   io::Env& env_;
   ArchiveRestoreOptions options_;
   std::shared_ptr<Feed> feed_;
+  uint64_t bytes_ = 0, bytes_read_ = 0;
   int rounds_ = 0;
   bool last_ = false, stopped_ = false;
   std::unique_ptr<io::Timer> retry_timer_;

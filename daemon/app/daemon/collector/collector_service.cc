@@ -24,6 +24,8 @@ constexpr uint64_t kGatherBytes = 1 << 20;
 constexpr uint64_t kWorkBytes = 8 << 20;
 // The same limit in number of small frames and gaps, which cost some 20 us each.
 constexpr size_t kWorkItems = 4096;
+// Of a condensed log, for the second reading: some 50 ms, for which answers and new frames wait.
+constexpr uint64_t kSecondPartBytes = 128 << 10;
 constexpr TimeNs kArchiveRetryNs = kNsPerSecond;
 constexpr TimeNs kRetainEveryNs = 60 * kNsPerSecond;
 // If one work of the archive takes longer, the disk hangs.
@@ -246,7 +248,9 @@ void CollectorService::disconnected(const std::string& host, const std::string& 
 
 // Reports the connection state to the engine, so that a silent agent does not look like a silent host.
 void CollectorService::report_agent(const std::string& host, TimeNs away_since) {
-  options_.engine->query([host, away_since](LiveJobs& live, TimeNs) { live.agent_away(host, away_since); });
+  options_.engine->change([host, away_since](std::span<LiveJobs* const> all, TimeNs) {
+    for (LiveJobs* live : all) live->agent_away(host, away_since);
+  });
 }
 
 void CollectorService::refused(peer::Refusal code, const std::string& sentence) {
@@ -403,24 +407,33 @@ void CollectorService::report_status(const Status& status) {
 
 // ---- replay after a restart
 
-void CollectorService::restore(std::vector<std::string> ended_jobs, std::function<void()> done) {
+void CollectorService::restore(Reading reading, std::function<void(bool passed_over)> done) {
   CULPRIT_CHECK(owner_.here());
   ArchiveRestoreOptions options;
+  options.engine = [this, again = reading.again](auto work, auto worked) {
+    again ? options_.engine->query_second(std::move(work), std::move(worked))
+          : options_.engine->query(std::move(work), std::move(worked));
+  };
+  if (reading.again) {
+    options.part_bytes = kSecondPartBytes;
+  } else {
+    options.whole_bytes = options_.read_twice_above;
+    options.newest_ns = reading.newest_ns;
+    direct_ = false;
+    counters_.restoring = true;
+  }
   options.archive = archive_.get();
   options.writer = writer_.get();
   options.worker = worker_.get();
-  options.engine = options_.engine;
   options.folder = folder_;
-  options.ended.insert(ended_jobs.begin(), ended_jobs.end());
+  options.ended = std::move(reading.ended_jobs);
   options.report_error = options_.report_error;
   options.committed = [this](const ArchiveWork& work) { acknowledge(work); };
   options.pause = [this] { paused_ = true; };
-  options.done = [this, done = std::move(done)] {
+  options.done = [this, done = std::move(done)](bool passed_over) {
     restore_.reset();
-    done();
+    done(passed_over);
   };
-  direct_ = false;
-  counters_.restoring = true;
   restore_ = std::make_unique<ArchiveRestore>(env_, files_, std::move(options));
   restore_->begin();
 }
@@ -530,6 +543,8 @@ std::string CollectorService::address() const { return collector_ ? collector_->
 CollectorService::Counters CollectorService::counters() const {
   Counters counters = counters_;
   counters.waiting = queue_.size();
+  if (restore_ && !counters_.restoring)
+    counters.read_again_bytes = restore_->bytes_read(), counters.to_read_again_bytes = restore_->bytes();
   return counters;
 }
 

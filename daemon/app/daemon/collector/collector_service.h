@@ -34,6 +34,7 @@ struct CollectorServiceOptions {
   std::shared_ptr<const io::TlsCredentials> tls;  // null: no TLS, loopback only
   uint64_t max_bytes = 0;
   TimeNs max_age_ns = 0;
+  uint64_t read_twice_above = UINT64_MAX;                      // see ArchiveRestoreOptions::whole_bytes
   EngineWorker* engine = nullptr;                              // borrowed; outlives this
   std::function<void(const std::string&)> report_error, info;  // sentences for the log
   // A host connected, with the kernel's boot id; empty: it is not connected any more.
@@ -65,8 +66,14 @@ class CollectorService : private collect::FrameSink {
   // Accepts connections. A failure to listen is reported and retried.
   void listen();
   // Feeds the archive's content to the engine. The caller calls LiveJobs::restoring() before and replayed()
-  // afterwards. `done`: the engine has all stored content; new frames wait until go_on().
-  void restore(std::vector<std::string> ended_jobs, std::function<void()> done);
+  // afterwards. `done`: the engine has all stored content, but for what was passed over; new frames wait
+  // until go_on().
+  struct Reading {
+    std::set<std::string> ended_jobs;
+    TimeNs newest_ns = kNoTime;  // what is older may be passed over
+    bool again = false;          // for the second LiveJobs, which get everything
+  };
+  void restore(Reading reading, std::function<void(bool passed_over)> done);
   void go_on();
   // Requests evidence around `at` for a finding from these hosts; a disconnected host gets the request when
   // it reconnects.
@@ -102,6 +109,8 @@ class CollectorService : private collect::FrameSink {
     uint64_t wants = 0, wants_untaken = 0;  // requests for evidence; requests not sent at once
     size_t waiting = 0, engine_bytes = 0;
     bool restoring = false;
+    // The second reading of condensed logs: read so far, and to read in all. 0: there is none.
+    uint64_t read_again_bytes = 0, to_read_again_bytes = 0;
   };
   Counters counters() const;
 

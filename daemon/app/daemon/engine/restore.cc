@@ -28,6 +28,13 @@ std::vector<RunEnd> ends_of_runs(const Recorder& recorder) {
   return out;
 }
 
+std::set<std::string> ended_jobs(const Recorder& recorder) {
+  std::set<std::string> out;
+  for (const records::JobRow& row : recorder.known_jobs())
+    if (row.state != records::JobState::kRunning) out.insert(row.id);
+  return out;
+}
+
 struct Restore::Part {
   Result<bool> whole;
 };
@@ -82,21 +89,21 @@ void Restore::committed(uint64_t sequence) {
 
 void Restore::next() {
   auto part = std::make_shared<Part>();
-  options_.engine->query(
-      [replay = replay_, until = until_, part](LiveJobs& live, TimeNs) {
+  options_.engine->change(
+      [replay = replay_, until = until_, part](std::span<LiveJobs* const> all, TimeNs) {
         store::ReplayVisitor visitor;
         visitor.wanted = [&](const StreamInfo& info) {
           PieceBatch batch;
           batch.opened.push_back(info);
-          live.ingest(batch, info.opened_ns);
+          for (LiveJobs* live : all) live->ingest(batch, info.opened_ns);
           return true;
         };
         visitor.piece = [&](const Piece& piece) {
           if (piece.gap && (piece.gap->reason == store::kDropped || piece.gap->reason == store::kDamaged))
-            live.lacks_evidence(piece.stream);
+            for (LiveJobs* live : all) live->lacks_evidence(piece.stream);
           PieceBatch batch;
           batch.pieces.push_back(piece);
-          live.ingest(batch, piece.time_ns);
+          for (LiveJobs* live : all) live->ingest(batch, piece.time_ns);
           return true;
         };
         part->whole = replay->advance(until, kRestoredPart, visitor);

@@ -11,6 +11,8 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "app/daemon/engine/engine_worker.h"
@@ -21,6 +23,9 @@ namespace culprit::app {
 
 // Ends of the runs that the records know as ended, or as followed by another run.
 std::vector<RunEnd> ends_of_runs(const Recorder& recorder);
+
+// Jobs whose last run ended.
+std::set<std::string> ended_jobs(const Recorder& recorder);
 
 struct RestoreOptions {
   Recorder* recorder = nullptr;

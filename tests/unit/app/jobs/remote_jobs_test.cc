@@ -378,6 +378,31 @@ BOOST_AUTO_TEST_CASE(where_all_have_too_many_the_one_with_the_most_gives_up_one)
   for (const StreamId removed : {2u, 3u, 4u}) BOOST_TEST((sessions.block({1, removed}) == nullptr));
 }
 
+// The first reading of a long archive; the second one is a restart with everything.
+BOOST_AUTO_TEST_CASE(blocks_that_are_passed_over_serve_later_ones_and_the_report_says_what_is_missing) {
+  Collector before;
+  Agent a(0), b(1);
+  for (const int64_t from : {0, 60, 120}) {
+    run_for(before, a, {from, from + 60});
+    run_for(before, b, {from, from + 60});
+  }
+  const TimeNs now = kStart + 180 * kSecond;
+  LiveJobs after(Collector::collector_options());
+  after.restoring({}, {}, kStart + 150 * kSecond);  // the block of 60 s that ends at 180 s is read
+  for (const RemoteBatch& batch : before.archive) after.ingest(batch, batch.batch.pieces[0].time_ns);
+  after.replayed(now);
+  after.caught_up(now);
+
+  const auto report = after.report("j", now);
+  BOOST_REQUIRE(report);
+  BOOST_TEST(report->job.lines == 120u);
+  BOOST_TEST(report->job.iteration.value_or(0) == 179);
+  BOOST_REQUIRE(!report->problems.empty());
+  BOOST_TEST(report->problems[0].what.starts_with("not read yet: what its hosts reported before"));
+  BOOST_TEST(after.jobs().at(0).hosts == 2u);
+  BOOST_TEST(after.jobs().at(0).first_ns == before.jobs.jobs().at(0).first_ns);
+}
+
 BOOST_AUTO_TEST_CASE(an_agent_that_was_restarted_goes_on_in_its_sources) {
   Collector collector;
   Agent a(0, 1);
