@@ -74,23 +74,12 @@ kubernetes::ApiAccess access_of(Options& options) {
   return out;
 }
 
-class NoPause final : public Pace {
- public:
-  TimeNs now() const override { return steady_now(); }
-  TimeNs wall() const override { return wall_now(); }
-  bool pause(TimeNs) override { return false; }
-  const std::atomic<bool>& stop() const override { return stop_; }
-
- private:
-  std::atomic<bool> stop_ = false;
-};
-
 int hold_lease(Options& options) {
   kubernetes::LeaseName name;
   name.holder = options["holder"];
   if (options.contains("duration_ms"))
     name.duration_ns = std::atoll(options["duration_ms"].c_str()) * kNsPerMs;
-  NoPause pace;
+  SingleStep pace;
   const auto state = kubernetes::Lease(name, kubernetes::http_calls(access_of(options))).hold(pace);
   JsonWriter w;
   w.object([&] {
@@ -102,7 +91,7 @@ int hold_lease(Options& options) {
 
 // One line for each view: an error, or "jobs" and "hosts".
 int show_views(Options& options) {
-  NoPause pace;
+  SingleStep pace;
   kubernetes::LookOptions of;
   of.call = kubernetes::http_calls(access_of(options));
   of.space = options["namespace"];
