@@ -190,7 +190,7 @@ std::vector<std::string> troubles_of(const Json& json) {
   say(member(member(json, "collector"), "last_refusal"));
   if (const Json& again = member(member(json, "collector"), "reading_again"); again.is_object())
     out.push_back(
-        fmt::format("jobs are answered from their newest lines: {} of {} of condensed logs are read",
+        fmt::format("jobs are answered from the ends of their logs: {} of {} of condensed logs are read",
                     format_bytes(count(again, "read")), format_bytes(count(again, "bytes"))));
   const Json& alerts = member(json, "alerts");
   if (const Json& list = member(alerts, "troubles"); list.is_array())

@@ -46,8 +46,8 @@ def played(collector: Collector, hosts: int, size: str) -> int:
 
 def restarted(collector: Collector, above: str, lines: int) -> Tuple[float, float]:
     text = collector.config.read_text(encoding="utf-8")
-    collector.config.write_text(text.replace("[collector]\n", f'[collector]\nread_twice_above = "{above}"\n'
-                                             'read_first = "1s"\n'), encoding="utf-8")
+    limit = f'[collector]\nread_twice_above = "{above}"\n'
+    collector.config.write_text(text.replace("[collector]\n", limit), encoding="utf-8")
     began = time.monotonic()
     collector.start()
     wait_until(lambda: collector.get("/v1/status").json()["restored"], 3600, "it is restored")
@@ -71,7 +71,7 @@ def main() -> int:
         first.kill()
         condensed = sum(one.stat().st_size for one in first.state.rglob("*.seg")) / 1e6
         print(f"{options.hosts} hosts, {lines} lines, {condensed:.1f} MB of segments")
-        for name, above in (("once", "1024TiB"), ("twice", "64KiB")):
+        for name, above in (("once", "1024TiB"), ("twice", "1MiB")):
             state = Path(folder) / name / "state"
             shutil.copytree(first.state, state)
             other = Context(options.bin_dir.resolve(), Path(folder) / name, False)

@@ -156,7 +156,6 @@ struct Config {
     uint64_t retention_max_size = uint64_t{200} << 30;
     TimeNs retention_max_age_ns = TimeNs{30} * 24 * 3600 * kNsPerSecond;
     uint64_t read_twice_above = 32 << 20;  // bytes
-    TimeNs read_first_ns = 600 * kNsPerSecond;
     std::vector<std::string> healthy;
   } collector;
   struct Http {

@@ -192,11 +192,9 @@ const Option kOptions[] = {
      "Time after which collected data is deleted."},
     {"collector.read_twice_above", SizeType{OF(uint64_t, collector.read_twice_above), 64 << 10, 1024 * kTiB},
      false, nullptr,
-     "After a restart, condensed logs of more than this are read twice: first their newest part, so that "
-     "jobs "
-     "are answered and diagnosed, and then everything, while they are."},
-    {"collector.read_first", DurationType{OF(TimeNs, collector.read_first_ns), kSecond, kDay}, false, nullptr,
-     "How much of longer condensed logs is read first."},
+     "After a restart, condensed logs of more than this are read twice: first so much of their ends, an "
+     "equal "
+     "part of each, so that jobs are answered and diagnosed, and then everything, while they are."},
     {"collector.healthy",
      TextsType{OF(std::vector<std::string>, collector.healthy), check_job, "list of names"}, true,
      "[\"llama-70b-0411\"]",

@@ -448,8 +448,7 @@ void Daemon::restore() {
   if (!collector_) return restore_->begin();
   // Inputs of other hosts come first; local batches wait in the spool meanwhile.
   engine_->query([ends = ends_of_runs(*recorder_)](LiveJobs& live, TimeNs) { live.restoring(ends); });
-  const TimeNs newest = env_.now(io::Clock::kWall) - config_.collector.read_first_ns;
-  collector_->restore({ended_jobs(*recorder_), newest}, [this](bool passed_over) {
+  collector_->restore({ended_jobs(*recorder_)}, [this](bool passed_over) {
     if (passed_over) engine_->begin_second(ends_of_runs(*recorder_));
     restore_->begin();
   });

@@ -69,9 +69,8 @@ std::optional<TimeNs> LiveJobs::tick(TimeNs now) {
   return next;
 }
 
-void LiveJobs::restoring(std::span<const RunEnd> ends, std::vector<Verdict> before, TimeNs passes_before) {
+void LiveJobs::restoring(std::span<const RunEnd> ends, std::vector<Verdict> before) {
   CULPRIT_CHECK(impl_->owner.here());
-  impl_->passed_over.before_ns = std::max(impl_->passed_over.before_ns, passes_before);
   impl_->restoring = impl_->behind = true;
   impl_->before.add(std::move(before));
   for (const RunEnd& end : ends) {
@@ -151,7 +150,7 @@ std::optional<Report> LiveJobs::report(const std::string& job, TimeNs now) {
   if (impl_->reading.contains(job)) return impl_->unread_report(j.report(), job, "it is read just now");
   if (j.running() && j.dirty() && impl_->schedule.may_report(j, now))
     impl_->report(j, now, impl_->schedule.may_hang(j, now));
-  if (impl_->passed_over.has(j)) return impl_->unread_report(j.report(), job, impl_->passed_over.sentence());
+  if (impl_->passed_over.has(j)) return impl_->unread_report(j.report(), job, impl_->passed_over.sentence(j));
   const JobsWithoutEngine::Job* waits = impl_->without_engine.find(job);
   return waits && waits->waits() ? impl_->unread_report(j.report(), job, waits->note) : j.report();
 }

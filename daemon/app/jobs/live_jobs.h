@@ -109,6 +109,9 @@ struct RemoteBatch {
   std::string host;
   uint64_t epoch = 0;  // epoch of the agent's log
   PieceBatch batch;
+  // While restoring: of the lines, metrics and communication only what later blocks need is read. The reports
+  // of their jobs say so and withdraw nothing.
+  bool passes_over = false;
   size_t weight() const { return batch.bytes() + 64 * (1 + batch.pieces.size() + batch.opened.size()); }
 };
 
@@ -137,10 +140,7 @@ class LiveJobs {
   // emitted before the restart. `before`: diagnoses of running jobs that an earlier process stored and did
   // not withdraw. After caught_up(), those that the jobs' reports lack are withdrawn: a kill may have
   // prevented it. May be called several times before ingest().
-  // Blocks of other hosts before `passes_before` are passed over: of their lines, metrics and communication
-  // only what later blocks need is read. The reports of their jobs say so and withdraw nothing.
-  void restoring(std::span<const RunEnd> ends, std::vector<Verdict> before = {},
-                 TimeNs passes_before = kNoTime);
+  void restoring(std::span<const RunEnd> ends, std::vector<Verdict> before = {});
   // Later batches are new, but time has passed since the stored ones. Until caught_up(), tick() does nothing,
   // so that no job counts as silent while its lines are still queued.
   void replayed(TimeNs now);

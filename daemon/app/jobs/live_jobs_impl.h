@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "app/jobs/job_names.h"
@@ -49,14 +48,17 @@ class Working {
   const LiveOptions& options_;
 };
 
-// Runs with blocks of before a restart that were passed over.
+// Runs with blocks that were passed over at the start: the time of the last one of each.
 struct PassedOver {
-  TimeNs before_ns = kNoTime;  // such blocks are older
-  std::set<std::pair<std::string, uint32_t>> runs;
-  bool has(const LiveJob& job) const { return runs.contains({job.id(), job.run()}); }
-  std::string sentence() const {
-    return fmt::format("what its hosts reported before {}; it is read now, if there is memory for it",
-                       format_time(before_ns));
+  std::map<std::pair<std::string, uint32_t>, TimeNs> until;
+  void note(const LiveJob& job, TimeNs at) {
+    TimeNs& last = until.try_emplace({job.id(), job.run()}, at).first->second;
+    last = std::max(last, at);
+  }
+  bool has(const LiveJob& job) const { return until.contains({job.id(), job.run()}); }
+  std::string sentence(const LiveJob& job) const {
+    return fmt::format("most of what its hosts reported until {}; it is read now, if there is memory for it",
+                       format_time(until.at({job.id(), job.run()})));
   }
 };
 
@@ -491,9 +493,9 @@ struct LiveJobs::Impl final : JobTable {
         return remote_job(names.chain_of(id, stream->info()), batch.host, when, begins);
       };
       const Working working(options, stream ? stream->job() : "");
-      const bool passes = restoring && at < passed_over.before_ns;
-      LiveJob* job = stream ? stream->ingest(piece, {at, restoring ? at : now, passes}, job_of) : nullptr;
-      if (job && stream->passed_over()) passed_over.runs.emplace(job->id(), job->run());
+      const RemoteStream::At when{at, restoring ? at : now, batch.passes_over};
+      LiveJob* job = stream ? stream->ingest(piece, when, job_of) : nullptr;
+      if (job && stream->passed_over()) passed_over.note(*job, at);
       if (job) join_chain(names, *job, stream->info());
       if (!stream || stream->blocks_lost() > lost) {
         ++counts.remote_blocks_lost;

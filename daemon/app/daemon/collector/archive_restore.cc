@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "store/archive_replay.h"
@@ -14,7 +16,8 @@ constexpr uint64_t kShortRoundBytes = 4 << 20;
 constexpr int kArchiveRounds = 12;
 constexpr TimeNs kRestoreRetryNs = kNsPerSecond;
 
-using Streams = std::set<std::pair<uint64_t, StreamId>>;
+using Stream = std::pair<uint64_t, StreamId>;  // epoch of the log, and number in it
+using Sizes = std::map<Stream, uint64_t>;
 
 }  // namespace
 
@@ -23,9 +26,9 @@ struct ArchiveRestore::Feed {
   Feed(io::Files& files, const std::string& folder) : replay(files, folder) {}
   store::ArchiveReplay replay;
   store::ReplayPlan plan;
-  Streams over;        // skipped streams: ended ones of ended jobs
-  uint64_t bytes = 0;  // bytes of this round
-  bool passes_over = false;
+  std::set<Stream> over;  // skipped streams: ended ones of ended jobs
+  uint64_t bytes = 0;     // bytes of this round
+  Sizes ends;             // where the end of each stream begins; before, blocks are passed over
 };
 
 ArchiveRestore::ArchiveRestore(io::Env& env, io::Files& files, ArchiveRestoreOptions options)
@@ -38,10 +41,10 @@ void ArchiveRestore::next_round() {
   auto work = std::make_shared<ArchiveWork>();
   work->now = env_.now(io::Clock::kWall);
   auto plan = std::make_shared<Result<store::ReplayPlan>>();
-  auto over = std::make_shared<Streams>();
-  auto bytes = std::make_shared<uint64_t>(0);
+  auto over = std::make_shared<std::set<Stream>>();
+  auto sizes = std::make_shared<Sizes>();
   options_.worker->submit(
-      [archive = options_.archive, writer = options_.writer, work, plan, over, bytes, first = rounds_ == 0,
+      [archive = options_.archive, writer = options_.writer, work, plan, over, sizes, first = rounds_ == 0,
        ended = options_.ended] {
         writer->commit(*work);
         work->stats = archive->stats();
@@ -51,13 +54,14 @@ void ArchiveRestore::next_round() {
         if (auto stored = archive->stored(query))
           for (const store::HostStream& stream : *stored) {
             const StreamState& state = stream.stored.state;
+            const Stream id(stream.stored.epoch, state.info.id);
             if (state.ended && ended.contains(state.info.job))
-              over->emplace(stream.stored.epoch, state.info.id);
+              over->insert(id);
             else
-              *bytes += state.size;
+              sizes->emplace(id, state.size);
           }
       },
-      [this, work, plan, over, bytes] {
+      [this, work, plan, over, sizes] {
         if (stopped_) return;
         options_.committed(*work);
         if (!work->written && last_) return retry_timer_->start(kRestoreRetryNs);
@@ -66,8 +70,12 @@ void ArchiveRestore::next_round() {
         else
           options_.report_error(plan->error().text + "; jobs of before are known from what comes only");
         feed_->over.merge(*over);
-        bytes_ += *bytes;
-        feed_->passes_over = feed_->passes_over || (options_.whole_bytes && *bytes > *options_.whole_bytes);
+        for (const auto& [stream, size] : *sizes) bytes_ += size;
+        if (options_.whole_bytes && bytes_ > *options_.whole_bytes && feed_->ends.empty()) {
+          // The last block of each is read, however long it is.
+          const uint64_t part = std::max<uint64_t>(1, *options_.whole_bytes / sizes->size());
+          for (const auto& [stream, size] : *sizes) feed_->ends[stream] = size - std::min(size, part);
+        }
         feed_part();
       });
 }
@@ -76,10 +84,10 @@ void ArchiveRestore::feed_part() {
   const auto whole = std::make_shared<bool>(true);
   const uint64_t before = feed_->bytes;
   options_.engine(
-      [feed = feed_, whole, most = options_.part_bytes, newest = options_.newest_ns](LiveJobs& live, TimeNs) {
-        if (feed->passes_over) live.restoring({}, {}, newest);
-        const auto give = [&](const store::LogOrigin& log, auto into, const auto& one, TimeNs at) {
-          RemoteBatch batch{log.host, log.epoch, {}};
+      [feed = feed_, whole, most = options_.part_bytes](LiveJobs& live, TimeNs) {
+        const auto give = [&](const store::LogOrigin& log, auto into, const auto& one, TimeNs at,
+                              bool passes_over = false) {
+          RemoteBatch batch{log.host, log.epoch, {}, passes_over};
           (batch.batch.*into).push_back(one);
           live.ingest(batch, at);
           return true;
@@ -91,7 +99,10 @@ void ArchiveRestore::feed_part() {
         };
         visitor.piece = [&](const store::LogOrigin& log, const Piece& piece) {
           feed->bytes += piece.bytes.size();
-          return give(log, &PieceBatch::pieces, piece, piece.time_ns);
+          const auto end = feed->ends.find({log.epoch, piece.stream});
+          const bool passes_over =
+              end != feed->ends.end() && piece.offset + piece.bytes.size() <= end->second;
+          return give(log, &PieceBatch::pieces, piece, piece.time_ns, passes_over);
         };
         *whole = feed->replay.advance(feed->plan, most, visitor);
       },
@@ -113,7 +124,7 @@ void ArchiveRestore::round_done() {
   if (!damage.first.empty())
     options_.report_error(
         fmt::format("archive: {}; {} damaged frames are left out", damage.first, damage.frames));
-  const bool passed_over = feed_->passes_over;
+  const bool passed_over = !feed_->ends.empty();
   const auto done = std::move(options_.done);  // the callback destroys this object
   done(passed_over);
 }

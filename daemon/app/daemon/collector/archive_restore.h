@@ -5,8 +5,9 @@
 //
 // An engine needs a microsecond for a line, so the day of 1,000 talkative hosts would keep their jobs without
 // an answer for most of an hour. Condensed logs longer than `whole_bytes` are therefore read twice. The first
-// time, blocks older than `newest_ns` are passed over (LiveJobs::restoring). The second time, everything is
-// given to second LiveJobs (EngineWorker::begin_second) while the first ones answer.
+// time, so many bytes of their ends are read, an equal part of each stream, and blocks before are passed over
+// (RemoteBatch). The second time, everything is given to second LiveJobs (EngineWorker::begin_second), while
+// the first ones answer.
 //
 // Thread: the loop's, also for callbacks. Owner: CollectorService; destroyed when done.
 #pragma once
@@ -35,9 +36,8 @@ struct ArchiveRestoreOptions {
   Query engine;
   uint64_t part_bytes = 4 << 20;        // limits the wait of queries
   std::optional<uint64_t> whole_bytes;  // nothing: everything is read
-  TimeNs newest_ns = kNoTime;
-  std::string folder;           // of the archive
-  std::set<std::string> ended;  // jobs whose ended streams are skipped
+  std::string folder;                   // of the archive
+  std::set<std::string> ended;          // jobs whose ended streams are skipped
   std::function<void(const std::string&)> report_error;
   std::function<void(const ArchiveWork&)> committed;  // called after the commit of each round
   std::function<void()> pause;                        // after the call no frame goes to the archive

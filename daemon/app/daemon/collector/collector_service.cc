@@ -418,7 +418,6 @@ void CollectorService::restore(Reading reading, std::function<void(bool passed_o
     options.part_bytes = kSecondPartBytes;
   } else {
     options.whole_bytes = options_.read_twice_above;
-    options.newest_ns = reading.newest_ns;
     direct_ = false;
     counters_.restoring = true;
   }

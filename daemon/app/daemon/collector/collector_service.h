@@ -70,8 +70,7 @@ class CollectorService : private collect::FrameSink {
   // until go_on().
   struct Reading {
     std::set<std::string> ended_jobs;
-    TimeNs newest_ns = kNoTime;  // what is older may be passed over
-    bool again = false;          // for the second LiveJobs, which get everything
+    bool again = false;  // for the second LiveJobs, which get everything
   };
   void restore(Reading reading, std::function<void(bool passed_over)> done);
   void go_on();

@@ -33,8 +33,8 @@ void replace_first(const SecondReading& reading, std::vector<Verdict> verdicts) 
 }  // namespace
 
 void read_again(const SecondReading& reading) {
-  reading.info("the condensed logs are long: their newest part was read first, and now everything is read");
-  reading.collector->restore({ended_jobs(*reading.recorder), kNoTime, true}, [reading](bool) {
+  reading.info("the condensed logs are long: their ends were read first, and now everything is read");
+  reading.collector->restore({ended_jobs(*reading.recorder), true}, [reading](bool) {
     const auto verdicts = std::make_shared<std::vector<Verdict>>();
     reading.recorder->query(
         [verdicts](store::Spool&, records::Records& index) { *verdicts = verdicts_of_running(index); },

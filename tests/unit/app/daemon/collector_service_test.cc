@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <csignal>
 
@@ -105,7 +107,7 @@ class SteppedEnv final : public io::testing::NetEnv {
 
 // One life of a collector over a folder.
 struct Life {
-  explicit Life(const std::string& folder) {
+  explicit Life(const std::string& folder, uint64_t read_twice_above = UINT64_MAX) {
     EngineWorkerOptions worker;
     worker.live = live_options();
     worker.live.host = "collector";
@@ -120,6 +122,7 @@ struct Life {
     options.state_dir = folder;
     options.listen = kAddress;
     options.engine = engine.get();
+    options.read_twice_above = read_twice_above;
     options.report_error = [this](const std::string& what) { errors_reported.push_back(what); };
     options.info = [](const std::string&) {};
     auto opened = CollectorService::open(env, std::move(options));
@@ -133,13 +136,24 @@ struct Life {
   }
   void restore() {
     engine->query([](LiveJobs& live, TimeNs) { live.restoring({}); });
-    collecting->restore({}, [this] {
+    collecting->restore({}, [this](bool passed_over) {
+      if (passed_over) engine->begin_second({});
       engine->query([](LiveJobs& live, TimeNs now) {
         live.replayed(now);
         live.caught_up(now);
       });
       restored = true;
       collecting->go_on();
+      if (passed_over) read_again();
+    });
+  }
+  void read_again() {
+    engine->query([this](LiveJobs& live, TimeNs) { first_answer = report_of(live, "j", kStart); });
+    collecting->restore({{}, true}, [this](bool) {
+      engine->end_second({}, [this](bool replaced) {
+        read_twice = replaced;
+        collecting->go_on();
+      });
     });
   }
   // At least the time for which a commit waits for further frames.
@@ -167,7 +181,8 @@ struct Life {
   std::vector<std::string> errors_reported;
   std::unique_ptr<EngineWorker> engine;
   std::unique_ptr<CollectorService> collecting;
-  bool restored = false;
+  bool restored = false, read_twice = false;
+  std::string first_answer;  // before the second reading
 };
 
 // Limits the size of files: real files of the archive then report a full disk.
@@ -255,7 +270,9 @@ BOOST_AUTO_TEST_CASE(why_a_host_left_is_known_after_a_restart) {
   BOOST_TEST(about(again).find("\"left\":\"the connection was closed\"") != std::string::npos, about(again));
 }
 
-BOOST_AUTO_TEST_CASE(after_a_restart_engines_have_what_was_archived_while_agents_go_on_sending) {
+// Once and twice.
+BOOST_DATA_TEST_CASE(after_a_restart_engines_have_what_was_archived_while_agents_go_on_sending,
+                     boost::unit_test::data::make<uint64_t>({UINT64_MAX, 0}), read_twice_above) {
   const auto play = [](Life& life, std::vector<std::unique_ptr<Sender>>& hosts, uint64_t after) {
     for (auto& host : hosts) host->connect(life.env);
     for (auto& host : hosts) host->send(after);
@@ -298,7 +315,7 @@ BOOST_AUTO_TEST_CASE(after_a_restart_engines_have_what_was_archived_while_agents
     }
   }
   // Frames that arrive during the restore wait in the archive, and are ingested once.
-  Life second(folder.path);
+  Life second(folder.path, read_twice_above);
   second.collecting->listen();
   for (auto& host : hosts) host->connect(second.env);
   tell(hosts, 30);
@@ -308,6 +325,9 @@ BOOST_AUTO_TEST_CASE(after_a_restart_engines_have_what_was_archived_while_agents
   second.env.read();
   second.commit();
   BOOST_TEST(second.restored);
+  const bool twice = read_twice_above == 0;
+  BOOST_TEST(second.read_twice == twice);
+  BOOST_TEST((second.first_answer.find("not read yet") != std::string::npos) == twice, second.first_answer);
   BOOST_TEST(second.errors_reported.empty());
   for (auto& host : hosts) {
     host->hear();
