@@ -13,6 +13,7 @@
 #include "cli/narrative.h"
 #include "cli/near.h"
 #include "cli/remote.h"
+#include "cli/scheduler_text.h"
 #include "cli/shared_jobs.h"
 #include "cli/spelling.h"
 #include "core/rules/near.h"
@@ -118,6 +119,7 @@ class OfDaemon final : public McpSource {
     if (!read) return tl::unexpected(read.error());
     RenderOptions options;
     options.origin = origin_;
+    options.scheduler = scheduler_;
     return render_text(*read, options);
   }
   Result<std::string> why(const std::string& job, const std::string& id) override {
@@ -175,13 +177,14 @@ class OfDaemon final : public McpSource {
     if (!text) return fail(text.error().code, with_meant_job(client_, text.error(), *name));
     const Json json = parse_ordered_json(*text);
     origin_ = json.is_object() ? origin_text(json, Zone()) : "";
+    scheduler_ = scheduler_text(json);
     auto report = report_from_json(*text);
     if (report) std::erase_if(report->diagnoses, [](const Diagnosis& d) { return d.is_refuted(); });
     return report;
   }
 
   app::Client client_;
-  std::string origin_;  // of the last report
+  std::string origin_, scheduler_;  // of the last report
 };
 
 class OfFolder final : public McpSource {

@@ -23,8 +23,9 @@ struct RenderOptions {
   size_t lines_max = 8;  // limit of evidence and indicating lines
   // The command that shows a line of evidence with its surroundings (look.h); null or empty text: none.
   std::function<std::string(const Evidence&)> look = nullptr;
-  bool settling = false;    // report of a running job: recent evidence may still change the diagnosis
-  std::string origin = {};  // where a collector has the report from (shared_jobs.h); empty: its own
+  bool settling = false;       // report of a running job: recent evidence may still change the diagnosis
+  std::string origin = {};     // where a collector has the report from (shared_jobs.h); empty: its own
+  std::string scheduler = {};  // what the scheduler says of the job (scheduler_text.h); empty: nothing
   // Only for HTML: lines around the evidence; job and run at a daemon, for its commands (empty: made from
   // files); sentences at the start.
   std::vector<SourceLines> lines = {};

@@ -202,6 +202,7 @@ std::string data_of(const Report& shown, const Report& whole, const RenderOption
   std::vector<std::string> notes = o.notes;
   if (whole.interrupted) notes.push_back(interruption(whole));
   if (!o.origin.empty()) notes.push_back(o.origin);
+  if (!o.scheduler.empty()) notes.push_back(o.scheduler);
   if (o.settling) notes.emplace_back(kSettling);
   JsonWriter w;
   w.object([&] {

@@ -99,6 +99,7 @@ class TextReport {
                : result == Outcome::kHealthy || result == Outcome::kNoticed ? Ink::kPlain
                                                                             : Ink::kCaution);
     if (!o_.origin.empty()) page_.item("  ", o_.origin, Ink::kCaution);
+    if (!o_.scheduler.empty()) page_.item("  ", o_.scheduler, Ink::kPlain);
     if (r_.interrupted) page_.item("  ", interruption(r_), Ink::kCaution);
     if (o_.settling) page_.item("  ", kSettling, Ink::kCaution);
     notes();

@@ -10,6 +10,7 @@
 #include "cli/remote.h"
 #include "cli/render.h"
 #include "cli/rules.h"
+#include "cli/scheduler_text.h"
 #include "cli/shared_jobs.h"
 #include "cli/verbs.h"
 #include "model/json_text.h"
@@ -108,6 +109,7 @@ int report(ReportOptions& o) {
   options.zone_name = o.remote.timezone;
   const auto json = parse_json(*text);
   if (json.is_object()) options.origin = origin_text(json, o.remote.zone);
+  options.scheduler = scheduler_text(json);
   options.settling = json.is_object() && json.value("settled", nlohmann::json(true)) == false;
   options.look = [&](const Evidence& e) {
     return look_at_daemon(e, read->job.id.value_or(o.job), o.remote.client);

@@ -69,6 +69,8 @@ void members(Io& io, Row& row) {
   io.time("detected_ns", row.detected_ns);
   io.time("decided_ns", row.decided_ns);
   io.member("exit", row.exit);
+  io.member("exit_code", row.exit_code);
+  io.member("exit_reason", row.exit_reason);
   io.member("root", row.root);
   io.member("cause", row.cause);
   io.member("restart", row.restart);

@@ -40,11 +40,13 @@ struct AttemptRecord {
   TimeNs detected_ns = kNoTime;       // the verdict, or the suspicion that led to the end
   TimeNs decided_ns = kNoTime;        // the decision
   std::string exit;                   // the scheduler's word: "FAILED", "NODE_FAIL"
-  std::string root;                   // rule or detector and title; empty: no verdict
-  std::string cause;                  // class of the fault: "device", "software"
-  std::string restart;                // the advice's kind: "elsewhere"
-  std::string decision;               // "d-0001"; empty: none
-  bool closed = false;                // the job is done: completed, cancelled, or its id is used again
+  // Of the end, as far as the scheduler tells: code and signal, "1:0"; "NonZeroExitCode".
+  std::optional<std::string> exit_code, exit_reason;
+  std::string root;      // rule or detector and title; empty: no verdict
+  std::string cause;     // class of the fault: "device", "software"
+  std::string restart;   // the advice's kind: "elsewhere"
+  std::string decision;  // "d-0001"; empty: none
+  bool closed = false;   // the job is done: completed, cancelled, or its id is used again
   std::vector<std::string> hosts, excluded;
   std::optional<int64_t> progress_from, progress_to;
   std::string checkpoint;  // path from which it started; empty: unknown

@@ -25,8 +25,9 @@ struct SeenJob {
     kNodeFailed,
     kFailed,
   } state = State::kPending;
-  std::string word;    // the scheduler's: "NODE_FAIL"
-  std::string reason;  // why it is pending: "Resources"
+  std::string word;            // the scheduler's: "NODE_FAIL"
+  std::string reason;          // why it is pending or ended so: "Resources", "NonZeroExitCode"
+  std::string exit_code = {};  // of a job that ended, and its signal: "1:0"; empty: unknown
   uint32_t uid = 0, nodes = 0;
   bool may_requeue = false;    // the scheduler can start it again
   bool requeued_held = false;  // kHeld by a requeue, not by a hold

@@ -174,6 +174,23 @@ Result<std::vector<AttemptRecord>> RecoveryStore::attempts_of(const ScheduledJob
   return out;
 }
 
+// A key is the id, an @ and what tells the jobs of one id apart.
+Result<std::optional<AttemptRecord>> RecoveryStore::newest_attempt(const std::string& id) {
+  Statement statement(database_,
+                      "SELECT row FROM attempts WHERE job > ?1 || '@' AND job < ?1 || 'A' "
+                      "ORDER BY attempt DESC LIMIT 100");
+  statement.bind(id);
+  auto texts = statement.rows<std::string>([](Statement& s) { return s.text(0); });
+  if (!texts) return tl::unexpected(texts.error());
+  std::optional<AttemptRecord> out;
+  for (const std::string& text : *texts) {
+    auto row = attempt_of(text);
+    if (!row) return tl::unexpected(row.error());
+    if (!out || out->begin_ns < row->begin_ns) out = std::move(*row);
+  }
+  return out;
+}
+
 Result<std::vector<std::string>> RecoveryStore::newest_actions(size_t most) {
   return newest(database_, "SELECT row FROM actions ORDER BY time_ns DESC LIMIT ?", most);
 }

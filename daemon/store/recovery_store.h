@@ -61,6 +61,8 @@ class RecoveryStore {
   Result<std::vector<RecoveryNote>> notes(const NotesOf& which);
   // The newest attempts of a job, whatever its restarts; ascending.
   Result<std::vector<AttemptRecord>> attempts_of(const ScheduledJob& job, size_t most);
+  // Of the job that had this id last, "slurm/77"; nothing: no job had it.
+  Result<std::optional<AttemptRecord>> newest_attempt(const std::string& id);
   // The newest rows first, each as its JSON object (model/recovery_json.h).
   Result<std::vector<std::string>> newest_actions(size_t most);
   Result<std::vector<std::string>> newest_machines(size_t most);

@@ -300,6 +300,26 @@ def controller_hands_a_spare_node_over_and_fills_the_pool_again(context: Context
 
 
 @case
+def report_says_how_slurm_saw_the_job_end(context: Context) -> str:
+    """While it runs, after its end, and after a restart of the collector."""
+    cluster = Controlled(context, nodes=2, mode="observe")
+    job = cluster.submit()
+    wait_until(lambda: cluster.known(), 60, f"the collector knows the job: {cluster.log()}")
+    name = cluster.known()[0]
+    need(f"Slurm: job {job} runs; attempt 1, on n[1-2]" in cluster.culprit("report", name),
+         cluster.culprit("report", name))
+    end_tasks(cluster.jobs.folder)
+    wait_until(lambda: cluster.slurm_shows(job)[0] == "FAILED", 60, f"it failed: {cluster.slurm_shows(job)}")
+    line = f"Slurm: job {job} FAILED, exit code 137, NonZeroExitCode; attempt 1, on n[1-2]"
+    wait_until(lambda: line in cluster.culprit("report", name), 60, f"{line}: {cluster.decision(job)}")
+    cluster.collector.kill()
+    cluster.collector.launch()
+    cluster.collector.wait_healthy()
+    wait_until(lambda: line in cluster.culprit("report", name), 30, f"{line}, after a restart")
+    return line
+
+
+@case
 def controller_leaves_a_foreign_drain_as_it_is(context: Context) -> str:
     cluster = Controlled(context)
     job = cluster.submit()

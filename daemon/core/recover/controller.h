@@ -101,8 +101,9 @@ enum class JobEnd : uint8_t { kCompleted, kCancelled, kTimeLimit, kPreempted, kN
 struct AttemptEnded {
   ScheduledJob job;
   JobEnd end = JobEnd::kFailed;
-  std::vector<std::string> failed_hosts;  // kNodeFailed: those that the scheduler names
-  std::string word;                       // the scheduler's: "NODE_FAIL"
+  std::vector<std::string> failed_hosts;                   // kNodeFailed: those that the scheduler names
+  std::string word;                                        // the scheduler's: "NODE_FAIL"
+  std::optional<std::string> exit_code = {}, reason = {};  // "1:0", code and signal; "NonZeroExitCode"
 };
 enum class ForeignKind : uint8_t { kStarted, kHeld, kReleased };
 struct JobChanged {  // by another actor

@@ -260,6 +260,8 @@ void Controller::Impl::take(const AttemptEnded& in) {
   j->alive = j->runs = false;
   if (j->attempt.end_ns == kNoTime) j->attempt.end_ns = now;
   j->attempt.exit = in.word;
+  j->attempt.exit_code = in.exit_code;
+  j->attempt.exit_reason = in.reason;
   save_attempt(*j);
   JobEvidence evidence = evidence_of(in.end);
   if (evidence == JobEvidence::kNodeFailed) {

@@ -310,6 +310,8 @@ void input_members(Io& io, In& in) {
   io.word("end", in.end);
   io.member("failed_hosts", in.failed_hosts);
   io.member("word", in.word);
+  io.member("exit_code", in.exit_code);
+  io.member("reason", in.reason);
 }
 template <class Io, Is<JobChanged> In>
 void input_members(Io& io, In& in) {

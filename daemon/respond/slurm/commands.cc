@@ -231,7 +231,7 @@ SlurmResult<Reservation> Commands::reservation(const std::string& name, const st
 SlurmResult<std::string> Commands::job_lines() const {
   return output(options_.squeue, {"-h", "-a", "-t", "all", "-O",
                                   "JobID:|,State:|,SubmitTime:|,RestartCnt:|,BatchFlag:|,UserID:|,NumNodes:|,"
-                                  "Partition:|,NodeList:|,Reason:"});
+                                  "Partition:|,NodeList:|,exit_code:|,Reason:"});
 }
 
 SlurmResult<std::string> Commands::node_lines() const {

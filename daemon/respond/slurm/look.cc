@@ -14,7 +14,7 @@ namespace culprit::respond::slurm {
 namespace {
 
 constexpr size_t kJobsMost = 20'000, kNodesMost = 20'000;
-constexpr size_t kLineColumns = 10;
+constexpr size_t kLineColumns = 11;
 
 using State = SeenJob::State;
 
@@ -58,6 +58,18 @@ std::string op_of_reason(std::string_view reason) {
   return last.size() == 16 && std::ranges::all_of(last, is_digit) ? std::string(last) : "";
 }
 
+// Slurm 22.05 gives the status of wait(2), "768"; "3:0", code and signal, is the form of scontrol.
+std::string exit_code_of(std::string_view text) {
+  uint32_t status = 0;
+  if (parse_whole(text, status)) return fmt::format("{}:{}", status >> 8 & 255, status & 127);
+  uint32_t code = 0, signal = 0;
+  const size_t colon = text.find(':');
+  if (colon == text.npos || !parse_whole(text.substr(0, colon), code) ||
+      !parse_whole(text.substr(colon + 1), signal))
+    return {};
+  return fmt::format("{}:{}", code, signal);
+}
+
 std::string_view value_after(std::string_view line, std::string_view key) {
   const size_t at = line.find(key);
   if (at == line.npos) return {};
@@ -67,7 +79,7 @@ std::string_view value_after(std::string_view line, std::string_view key) {
 
 }  // namespace
 
-// JobID, State, SubmitTime, RestartCnt, BatchFlag, UserID, NumNodes, Partition, NodeList, Reason.
+// JobID, State, SubmitTime, RestartCnt, BatchFlag, UserID, NumNodes, Partition, NodeList, exit_code, Reason.
 SlurmResult<SeenJob> parse_job_line(std::string_view line, std::string& host_list) {
   const std::vector<std::string_view> columns = split(line, '|');
   if (columns.size() < kLineColumns) return unreadable("squeue", line);
@@ -84,7 +96,8 @@ SlurmResult<SeenJob> parse_job_line(std::string_view line, std::string& host_lis
   out.may_requeue = columns[4] == "1";
   out.partition = columns[7];
   host_list = columns[8];
-  out.reason = one_line(columns[9]);
+  if (out.has_ended()) out.exit_code = exit_code_of(columns[9]);
+  out.reason = one_line(columns[10]);
   if (out.state == State::kPending && is_held_reason(out.reason)) out.state = State::kHeld;
   out.requeued_held = out.state == State::kHeld && out.reason == kRequeuedHeld;
   return out;

@@ -156,6 +156,8 @@ BOOST_AUTO_TEST_CASE(readers_get_the_newest_rows_and_those_of_one_job) {
   BOOST_TEST(attempts.front().attempt == 3);
   BOOST_TEST(attempts.back().attempt == 5);
   BOOST_TEST(store->attempts_of({"slurm", "77", "", kAt + 1, 9}, 3).value().empty());
+  BOOST_TEST(store->newest_attempt("slurm/77").value()->attempt == 5);
+  BOOST_TEST(!store->newest_attempt("slurm/7").value().has_value());
   BOOST_TEST(store->notes({"", "", 10, "would-do"}).value().size() == 2);
   BOOST_TEST(store->notes({"j", "d-1", 10, "decided"}).value().size() == 3);
 }

@@ -10,6 +10,7 @@
 #include "app/daemon/api/cluster_view.h"
 #include "app/daemon/api/device_past.h"
 #include "app/daemon/api/recovery_api.h"
+#include "app/daemon/api/scheduler_facts.h"
 #include "app/daemon/watch/copy_service.h"
 #include "app/jobs/judgement.h"
 #include "base/time.h"
@@ -327,6 +328,11 @@ void finish(FoundReport& found, const std::string& job, const std::vector<std::s
 }
 
 // As a member of the report, which is an object.
+// Before the others of the report, which is an object.
+void add_member(std::string& report, const char* name, const std::string& value) {
+  report.insert(report.find('{') + 1, fmt::format("\"{}\":{},", name, value));
+}
+
 void add_attempts(std::string& report, const JobAttempts& attempts) {
   JsonWriter w;
   w.object([&] {
@@ -336,7 +342,7 @@ void add_attempts(std::string& report, const JobAttempts& attempts) {
     w.field("why", attempts.why);
     w.values("excluded", attempts.excluded);
   });
-  report.insert(report.find('{') + 1, "\"attempts\":" + w.finish() + ",");
+  add_member(report, "attempts", w.finish());
 }
 
 tl::unexpected<Error> no_report(const FoundReport& found, const serve::JobRun& of) {
@@ -396,9 +402,20 @@ void DaemonLists::own_report(const serve::ReportQuery& query, size_t bytes_max,
                                finish(*found, of.job, troubles);
                                out->report = text_of(*found, charts, bytes_max, out->cut);
                              },
-                             [found, of, out, done] {
-                               if (!found->report) out->report = no_report(*found, of);
-                               done(std::move(*out));
+                             [this, found, of, out, done] {
+                               if (!found->report) {
+                                 out->report = no_report(*found, of);
+                                 return done(std::move(*out));
+                               }
+                               // An earlier run of the name may be another job of the scheduler.
+                               const bool is_last = !of.run || found->run == of.run;
+                               if (!is_last || !out->report->starts_with('{')) return done(std::move(*out));
+                               scheduler_facts(parts_.recovery, of.job,
+                                               [out, done](const std::string& facts) {
+                                                 if (!facts.empty())
+                                                   add_member(*out->report, "scheduler", facts);
+                                                 done(std::move(*out));
+                                               });
                              });
                        });
 }

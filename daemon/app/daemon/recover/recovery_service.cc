@@ -730,7 +730,8 @@ void RecoveryService::query(std::function<void(store::RecoveryStore&)> work, std
   ledger_->submit([store = store_, work = std::move(work)] { work(*store); }, std::move(done));
 }
 
-void RecoveryService::read(std::function<void(store::RecoveryStore&)> work, std::function<void()> done) {
+void RecoveryService::read(std::function<void(store::RecoveryStore&)> work,
+                           std::function<void()> done) const {
   reader_->submit([store = reader_store_, work = std::move(work)] { work(*store); }, std::move(done));
 }
 

@@ -109,7 +109,7 @@ class RecoveryService {
   const RecoveryCounts& counts() const { return counts_; }
   const JobVerdicts& verdicts() const { return verdicts_; }
   // The ledger on a reader of its own: no read delays what has to be written.
-  void read(std::function<void(store::RecoveryStore&)> work, std::function<void()> done);
+  void read(std::function<void(store::RecoveryStore&)> work, std::function<void()> done) const;
 
  private:
   // The ledger, on its worker.

@@ -155,7 +155,15 @@ void ScheduledJobs::add_job(const SeenJob& seen, const respond::SchedulerView& v
   }
   if (seen.has_ended() && !known.ended) {
     known.ended = true;
-    out.push_back(recover::AttemptEnded{job, end_of(seen.state), {}, seen.word});
+    const auto told = [](const std::string& text, bool is_told) {
+      return is_told && !text.empty() ? std::optional(text) : std::nullopt;
+    };
+    out.push_back(recover::AttemptEnded{job,
+                                        end_of(seen.state),
+                                        {},
+                                        seen.word,
+                                        told(seen.exit_code, true),
+                                        told(seen.reason, seen.reason != "None")});
   }
   if (!seen.has_ended() || seen.state == State::kFailed || seen.state == State::kNodeFailed)
     out.push_back(means_of(seen, job,

@@ -1,8 +1,11 @@
 // What changes between two views of the scheduler, as inputs of the controller.
 #include "app/daemon/recover/scheduled_jobs.h"
 
+#include <fmt/format.h>
+
 #include <boost/test/unit_test.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "respond/slurm/look.h"
@@ -167,18 +170,32 @@ BOOST_AUTO_TEST_CASE(a_requeued_job_of_the_ledger_keeps_its_identity) {
 BOOST_AUTO_TEST_CASE(a_line_of_squeue_is_read_by_its_columns) {
   std::string list;
   const auto job = respond::slurm::parse_job_line(
-      "77|RUNNING|1700000000|2|1|1000|4|train|n[1-4]|None JobState=FAILED|x", list);
+      "77|RUNNING|1700000000|2|1|1000|4|train|n[1-4]|0|None JobState=FAILED|x", list);
   BOOST_REQUIRE(job.has_value());
   BOOST_TEST((job->state == JobsState::kRunning));
   BOOST_TEST(job->job.restarts == 2);
   BOOST_TEST(job->uid == 1000);
   BOOST_TEST(list == "n[1-4]");
   const auto held =
-      respond::slurm::parse_job_line("77|PENDING|1700000000|2|1|1000|4|train||JobHeldUser", list);
+      respond::slurm::parse_job_line("77|PENDING|1700000000|2|1|1000|4|train||0|JobHeldUser", list);
   BOOST_TEST((held->state == JobsState::kHeld));
-  for (const char* bad : {"", "77|RUNNING", "77|RUNNING|soon|2|1|1000|4|train|n1|None",
-                          "77|RUNNING|1700000000|2|1|root|4|train|n1|None"})
+  for (const char* bad :
+       {"", "77|RUNNING", "77|RUNNING|soon|2|1|1000|4|train|n1|None",
+        "77|RUNNING|1700000000|2|1|1000|4|train|n1|None", "77|RUNNING|1700000000|2|1|root|4|train|n1|0|None"})
     BOOST_TEST(!respond::slurm::parse_job_line(bad, list).has_value(), bad);
+}
+
+BOOST_AUTO_TEST_CASE(an_exit_is_a_code_and_a_signal_in_each_form_of_squeue) {
+  const std::pair<const char*, const char*> all[] = {{"768", "3:0"}, {"9", "0:9"},   {"139", "0:11"},
+                                                     {"0", "0:0"},   {"3:0", "3:0"}, {"0:9", "0:9"},
+                                                     {"", ""},       {"x:1", ""}};
+  for (const auto& [shown, meant] : all) {
+    std::string list;
+    const auto job = respond::slurm::parse_job_line(
+        fmt::format("77|FAILED|1700000000|0|1|1000|4|train|n1|{}|NonZeroExitCode", shown), list);
+    BOOST_REQUIRE(job.has_value());
+    BOOST_TEST(job->exit_code == meant, shown);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_line_of_a_node_says_whether_it_is_out_and_by_whom) {
