@@ -95,6 +95,18 @@ def tarball(build: Build) -> str:
     return f"{archive.name} {size:.2f} MB; {said}; /healthz: {health}"
 
 
+@promise("pip installs the wheel without an index, and a job imports it")
+def wheel(build: Build) -> str:
+    with tempfile.TemporaryDirectory(prefix="wheel-") as folder:
+        (made,) = made_twice("build-wheel", build, Path(folder))
+        ran("/usr/bin/python3", "-m", "venv", f"{folder}/venv")
+        ran(f"{folder}/venv/bin/pip", "install", "--no-index", made)
+        program = "import culprit, culprit.callbacks; culprit.step(1); print(culprit.__file__)"
+        there = ran(f"{folder}/venv/bin/python", "-c", program, env={"CULPRIT_DISABLE": "1"}).strip()
+        need(there.startswith(f"{folder}/venv/"), f"imported from {there}")
+        return f"{made.name} {made.stat().st_size / 1e6:.2f} MB"
+
+
 @promise("a release is one folder, and its checksums hold", installs=True)
 def release(build: Build) -> str:
     for needed in ("dpkg-buildpackage", "mmdebstrap", "rpmbuild"):
@@ -106,7 +118,7 @@ def release(build: Build) -> str:
         files = sorted(path.name for path in Path(name).iterdir())
         for kind in ("culprit_*.deb", "libculprit0_*.deb", "libculprit-dev_*.deb", "culprit-dev_*.deb",
                      "culprit-*.x86_64.rpm", "culprit-devel-*.rpm", "culprit-*-linux-*.tar.xz",
-                     "culprit-*.oci.tar", "culprit-chart-*.tgz", "culprit.spdx.json", "CHANGELOG.md"):
+                     "culprit-*-py3-none-any.whl", "culprit-*.oci.tar", "culprit-chart-*.tgz", "culprit.spdx.json", "CHANGELOG.md"):
             need(len(list(Path(name).glob(kind))) == 1, f"{kind} is not there once: {files}")
         need(len(checked) == len(files) - 1, f"{len(checked)} checksums of {len(files)} files")
         sizes = [f"{path.name} {path.stat().st_size / 1e6:.2f}" for path in sorted(Path(name).iterdir())]
