@@ -43,10 +43,13 @@ void BucketUploader::run(UploadPlan& plan) {
     plan.status = upload(plan, **made);
   }
   if (mark_) plan.waiting_bytes = waiting(plan);
-  if (plan.fenced) mark_.reset();
+  // What failed may still be carried out. A next object of the same number may have more frames, so it gets
+  // another key: that of the next epoch, in which no late row is added.
+  if (plan.fenced || !plan.status) mark_.reset();
 }
 
-// An object of the process before without a row is never read: it is removed.
+// An object of an earlier epoch without a row is never read: it is removed. Those of later epochs are another
+// process's, which may have added their rows since.
 Status BucketUploader::take(UploadPlan& plan) {
   if (!mark_) {
     auto mark = rows_.take(hex64(plan.archive), options_.member);
@@ -57,8 +60,11 @@ Status BucketUploader::take(UploadPlan& plan) {
   if (swept_) return {};
   const auto left = bucket_.list(store::bucket::prefix_of(plan.archive), mark_->last_key);
   if (!left) return tl::unexpected(left.error());
-  for (const std::string& key : left->keys)
+  const std::string own = store::bucket::key_of({plan.archive, mark_->epoch, 0});
+  for (const std::string& key : left->keys) {
+    if (key >= own) break;
     if (const Status removed = bucket_.remove(key); !removed) return removed;
+  }
   swept_ = true;
   return {};
 }
