@@ -32,15 +32,16 @@ struct BucketOptions {
 class Bucket {
  public:
   explicit Bucket(BucketOptions options) : options_(std::move(options)) {}
+  virtual ~Bucket() = default;  // a simulation has a bucket of its own
 
   // `sha256`: of the bytes, 32 bytes; the server compares it.
-  Status put(const std::string& key, std::string_view bytes, std::string_view sha256) const;
+  virtual Status put(const std::string& key, std::string_view bytes, std::string_view sha256) const;
   // Exactly `size` bytes; kNotFound: there is no such object. kInvalid: it is shorter.
   Result<std::string> get(const std::string& key, uint64_t from, uint64_t size) const;
   // Keys with this prefix after `after`, in order: the first 1,000.
-  Result<Listing> list(const std::string& prefix, const std::string& after) const;
+  virtual Result<Listing> list(const std::string& prefix, const std::string& after) const;
   // No error if there is none.
-  Status remove(const std::string& key) const;
+  virtual Status remove(const std::string& key) const;
 
   const std::string& name() const { return options_.place.name; }
 

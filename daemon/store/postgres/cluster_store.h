@@ -40,6 +40,7 @@ struct ReservedAction {
 class ClusterStore {
  public:
   explicit ClusterStore(ClusterStoreOptions options) : options_(std::move(options)) {}
+  virtual ~ClusterStore() = default;  // a simulation has tables of its own
 
   struct Asked {
     bool adopt = false;
@@ -55,8 +56,8 @@ class ClusterStore {
     ClusterView view;
   };
   // Connects and makes the tables if necessary; adopts, renews, gives and takes, in this order.
-  Result<Answer> round(const Asked& asked);
-  Status give_back(const std::vector<PartHold>& holds);
+  virtual Result<Answer> round(const Asked& asked);
+  virtual Status give_back(const std::vector<PartHold>& holds);
 
   enum class Reserved : uint8_t {
     kYes,
@@ -67,7 +68,7 @@ class ClusterStore {
     Reserved reserved = Reserved::kFenced;
     std::string by;  // kByOther: name and epoch of the member
   };
-  Result<Reservation> reserve(const ReservedAction& action);
+  virtual Result<Reservation> reserve(const ReservedAction& action);
 
  private:
   Result<Rows> run(const std::string& sql, std::vector<std::string> values);

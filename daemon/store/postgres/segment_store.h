@@ -37,11 +37,12 @@ struct ObjectRow {
 class SegmentStore {
  public:
   explicit SegmentStore(std::string conninfo) : session_(std::move(conninfo)) {}
+  virtual ~SegmentStore() = default;  // a simulation has rows of its own
 
   // Begins an epoch of this archive, and removes rows of 400 days ago.
-  Result<ArchiveMark> take(const std::string& archive, const std::string& member);
+  virtual Result<ArchiveMark> take(const std::string& archive, const std::string& member);
   // False: another process has a later epoch. A repeated call for the same object is no error.
-  Result<bool> add(const ObjectRow& row);
+  virtual Result<bool> add(const ObjectRow& row);
   // Objects with one of these hosts and one of these jobs (bits), the newest first, at most `most`.
   Result<std::vector<ObjectRow>> find(uint64_t hosts, uint64_t jobs, size_t most);
 

@@ -24,9 +24,17 @@ uint64_t bits_of(const std::set<std::string>& names) {
 uint64_t name_bit(const std::string& name) { return uint64_t{1} << cluster::partition_of(name); }
 
 BucketUploader::BucketUploader(io::Files& files, Options options)
+    : BucketUploader(files, options, std::make_unique<store::bucket::Bucket>(options.bucket),
+                     std::make_unique<store::postgres::SegmentStore>(options.conninfo)) {}
+
+BucketUploader::BucketUploader(io::Files& files, Options options,
+                               std::unique_ptr<store::bucket::Bucket> bucket,
+                               std::unique_ptr<store::postgres::SegmentStore> rows)
     : options_(std::move(options)),
-      bucket_(options_.bucket),
-      rows_(options_.conninfo),
+      its_bucket_(std::move(bucket)),
+      its_rows_(std::move(rows)),
+      bucket_(*its_bucket_),
+      rows_(*its_rows_),
       maker_(files, options_.folder) {}
 
 void BucketUploader::run(UploadPlan& plan) {

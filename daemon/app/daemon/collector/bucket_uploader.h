@@ -36,6 +36,9 @@ class BucketUploader {
     std::string conninfo, member, folder;  // folder: of the archive
   };
   BucketUploader(io::Files& files, Options options);
+  // With a bucket and rows of the caller's.
+  BucketUploader(io::Files& files, Options options, std::unique_ptr<store::bucket::Bucket> bucket,
+                 std::unique_ptr<store::postgres::SegmentStore> rows);
   // Some objects, until all is in one, or a step fails.
   void run(UploadPlan& plan);
 
@@ -45,8 +48,10 @@ class BucketUploader {
   uint64_t waiting(const UploadPlan& plan) const;
 
   const Options options_;
-  store::bucket::Bucket bucket_;
-  store::postgres::SegmentStore rows_;
+  const std::unique_ptr<store::bucket::Bucket> its_bucket_;
+  const std::unique_ptr<store::postgres::SegmentStore> its_rows_;
+  store::bucket::Bucket& bucket_;
+  store::postgres::SegmentStore& rows_;
   store::bucket::ObjectMaker maker_;
   std::optional<store::postgres::ArchiveMark> mark_;  // nothing: not taken
   bool swept_ = false;                                // objects without a row are removed

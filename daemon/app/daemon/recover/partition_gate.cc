@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "respond/order.h"
@@ -36,9 +35,9 @@ std::string what_of(const ActionOrder& order) {
 
 bool PartitionGate::begins(bool may_take) {
   const std::lock_guard lock(mutex_);
-  const bool may_give = at_work_ == 0 && member_.is_fresh(boot_now()) &&
+  const bool may_give = at_work_ == 0 && member_.is_fresh(now_()) &&
                         cluster::has_surplus(state_.view, name_, cluster::Timing().lease_ns);
-  auto work = member_.due(boot_now(), {may_take, may_give});
+  auto work = member_.due(now_(), {may_take, may_give});
   if (work) work_ = std::move(*work), may_take_ = may_take;
   return work.has_value();
 }
@@ -49,10 +48,10 @@ void PartitionGate::round(TimeNs wall) {
     const std::lock_guard lock(mutex_);
     asked = {work_.adopt, work_.renew, work_.take, work_.give, may_take_};
   }
-  auto answer = store_.round(asked);
+  auto answer = store_->round(asked);
   const std::lock_guard lock(mutex_);
   if (!answer) {
-    member_.failed(boot_now());
+    member_.failed(now_());
     if (state_.error.empty()) state_.error_since_ns = wall;
     state_.error = answer.error().text;
     return;
@@ -97,11 +96,11 @@ Status PartitionGate::give_back() {
     holds = member_.stop();
     if (at_work_ > 0) return {};
   }
-  return store_.give_back(holds);
+  return store_->give_back(holds);
 }
 
 PartitionGate::State PartitionGate::state() const {
-  const TimeNs now = boot_now();
+  const TimeNs now = now_();
   const std::lock_guard lock(mutex_);
   State out = state_;
   out.held = member_.holds();
@@ -115,7 +114,7 @@ std::vector<peer::JobOwner> PartitionGate::others_jobs(
     const std::vector<std::string>& jobs, const std::function<std::string(const std::string&)>& id_of) const {
   std::vector<peer::JobOwner> out;
   const std::lock_guard lock(mutex_);
-  if (stopped_ || !member_.is_fresh(boot_now())) return out;
+  if (stopped_ || !member_.is_fresh(now_())) return out;
   for (const std::string& job : jobs) {
     const auto part = std::ranges::find(state_.view.parts, cluster::partition_of(id_of(job)), &PartRow::part);
     if (part == state_.view.parts.end() || part->owner.empty() || part->owner == name_ || part->left_ns <= 0)
@@ -129,12 +128,12 @@ std::vector<peer::JobOwner> PartitionGate::others_jobs(
 
 bool PartitionGate::is_open() const {
   const std::lock_guard lock(mutex_);
-  return !stopped_ && member_.is_fresh(boot_now());
+  return !stopped_ && member_.is_fresh(now_());
 }
 
 std::optional<RecoveryTrouble> PartitionGate::trouble() const {
   const std::lock_guard lock(mutex_);
-  if (member_.is_fresh(boot_now())) return std::nullopt;
+  if (member_.is_fresh(now_())) return std::nullopt;
   const std::string why = state_.error.empty() ? "it has not answered yet" : state_.error;
   return RecoveryTrouble{"the cluster's database does not answer, so nothing is done: " + why,
                          state_.error_since_ns, kRemedy};
@@ -142,7 +141,7 @@ std::optional<RecoveryTrouble> PartitionGate::trouble() const {
 
 std::optional<uint64_t> PartitionGate::epoch(const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  return member_.epoch(cluster::partition_of(name), boot_now());
+  return member_.epoch(cluster::partition_of(name), now_());
 }
 
 std::string PartitionGate::owner_of(uint32_t part) const {
@@ -184,7 +183,7 @@ PartitionGate::Answer PartitionGate::reserve(const ActionOrder& order) {
   action.with = {part, epoch_before.value_or(0)};
   if (returns) action.undoes = order.code;
   action.continues = order.kind == OrderKind::kRunAgain && order.repeats_ns != kNoTime;
-  const auto done = store_.reserve(action);
+  const auto done = store_->reserve(action);
   if (!done) {
     const std::lock_guard lock(mutex_);
     ++state_.fenced;

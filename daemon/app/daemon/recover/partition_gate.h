@@ -6,12 +6,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "app/daemon/recover/act_gate.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "core/cluster/member.h"
 #include "model/peer.h"
@@ -21,11 +23,16 @@ namespace culprit::app {
 
 class PartitionGate final : public ActGate {
  public:
-  explicit PartitionGate(store::postgres::ClusterStoreOptions options)
+  explicit PartitionGate(const store::postgres::ClusterStoreOptions& options)
+      : PartitionGate(options, std::make_unique<store::postgres::ClusterStore>(options), boot_now) {}
+  // `now`: a clock that counts while the machine sleeps.
+  PartitionGate(const store::postgres::ClusterStoreOptions& options,
+                std::unique_ptr<store::postgres::ClusterStore> store, std::function<TimeNs()> now)
       : name_(options.name),
         address_(options.address),
         ledger_(std::make_shared<store::postgres::LedgerStore>(options.conninfo, options.name)),
-        store_(std::move(options)) {}
+        store_(std::move(store)),
+        now_(std::move(now)) {}
 
   // ---- its service, one thread at a time
 
@@ -71,7 +78,8 @@ class PartitionGate final : public ActGate {
 
   const std::string name_, address_;
   const std::shared_ptr<store::postgres::LedgerStore> ledger_;
-  store::postgres::ClusterStore store_;
+  const std::unique_ptr<store::postgres::ClusterStore> store_;
+  const std::function<TimeNs()> now_;
   mutable std::mutex mutex_;  // of the rest; never held while the database is asked
   cluster::Member member_;
   cluster::Member::Work work_;
