@@ -107,7 +107,7 @@ struct Client::Impl {
   Result<std::string> token() const;
   Result<io::HttpRequest> request(const std::string& path) const;
   Status perform(io::HttpRequest request, const std::function<bool(std::string_view)>& take) const;
-  Error unreachable(const io::HttpFailure& failure) const;
+  Error unreachable(const io::HttpFailure& failure, TimeNs within_ns) const;
 };
 
 Result<std::string> Client::Impl::token() const {
@@ -140,7 +140,7 @@ Result<io::HttpRequest> Client::Impl::request(const std::string& path) const {
   return out;
 }
 
-Error Client::Impl::unreachable(const io::HttpFailure& failure) const {
+Error Client::Impl::unreachable(const io::HttpFailure& failure, TimeNs within_ns) const {
   using Kind = io::HttpFailure::Kind;
   const std::string reason = lowercase(failure.reason);
   if (failure.kind == Kind::kUnreachable) {
@@ -156,7 +156,9 @@ Error Client::Impl::unreachable(const io::HttpFailure& failure) const {
     return {ErrorCode::kDenied,
             fmt::format("{}: {}; --ca-file names the authority that signed its certificate", server, reason)};
   if (failure.kind == Kind::kTimeout)
-    return {ErrorCode::kIo, fmt::format("{}: no answer within {} s", server, kSilentSeconds)};
+    return {ErrorCode::kIo,
+            fmt::format("{}: no answer within {}", server,
+                        within_ns > 0 ? format_duration(within_ns) : fmt::format("{} s", kSilentSeconds))};
   return {ErrorCode::kIo, fmt::format("{}: the answer broke off: {}", server, reason)};
 }
 
@@ -172,7 +174,7 @@ Status Client::Impl::perform(io::HttpRequest request,
   const auto answer = io::http_exchange(request);
   if (!answer) {
     if (answer.error().kind == io::HttpFailure::Kind::kStopped) return {};
-    return tl::unexpected(unreachable(answer.error()));
+    return tl::unexpected(unreachable(answer.error(), request.within_ns));
   }
   if (answer->status / 100 == 2) return {};
   const auto body = parse_json(error_body);
@@ -231,6 +233,18 @@ Result<std::string> Client::get(const std::string& path, long within_ms) {
   if (!done) return tl::unexpected(done.error());
   if (!whole) return fail(ErrorCode::kLimit, impl_->server + ": the answer is too large");
   return out;
+}
+
+Status Client::reach(long within_ms) {
+  io::HttpRequest request;
+  request.url = impl_->base + "/healthz";
+  request.socket = impl_->socket;
+  request.ca_file = impl_->ca_file;
+  request.ca_alone = true;
+  request.within_ns = within_ms * kNsPerMs;
+  const auto answer = io::http_exchange(request);
+  if (!answer) return tl::unexpected(impl_->unreachable(answer.error(), request.within_ns));
+  return {};
 }
 
 Result<std::string> Client::post(const std::string& path, const std::string& json) {

@@ -39,6 +39,8 @@ class Client {
   // The body of an answer with status 2xx; otherwise the daemon's message as an error.
   // `within_ms`: limit of this whole answer; 0: that of the options.
   Result<std::string> get(const std::string& path, long within_ms = 0);
+  // Whether a daemon answers at all, with whatever status; an error within this time if none does.
+  Status reach(long within_ms);
   Result<std::string> post(const std::string& path, const std::string& json);
   // Passes the body on as it arrives; `take` returns false to stop. Returns the gaps that the daemon
   // reported.

@@ -213,6 +213,7 @@ void add_alert(Command& app, Run& run) {
     Command* verb = alert->add_subcommand("list", "Issues, and what waits for each receiver");
     verb->footer(kAlertListExamples);
     add_server_options(*verb, *o);
+    add_members(*verb, *o);
     add_format(*verb, *o, {"text", "json"});
     add_timezone(*verb, *o);
     verb->callback([o, &run] { run = [o] { return alert_list(*o); }; });

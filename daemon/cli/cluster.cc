@@ -61,16 +61,16 @@ std::vector<int64_t> parts_of(const Json& cluster, const std::string& owner) {
 }
 
 std::string members_text(const Json& cluster, bool color) {
-  std::vector<std::vector<std::string>> rows{{"MEMBER", "ADDRESS", "SEEN", "OWNS", "PARTITIONS"}};
+  std::vector<std::vector<std::string>> rows{{"MEMBER", "ADDRESS", "HTTP", "SEEN", "OWNS", "PARTITIONS"}};
   const std::string own = text_field(cluster, "member");
   for (const Json& member : list_of(cluster, "members")) {
     if (!member.is_object()) continue;
     const std::string name = text_field(member, "name");
     const auto parts = parts_of(cluster, name);
-    rows.push_back({name + (name == own ? " (this)" : ""), text_field(member, "address"),
-                    fmt::format("{} ago", format_duration(number(member, "age_ns"))),
-                    fmt::format("{}", parts.size()),
-                    ranges(parts) + (member.value("takes", true) ? "" : "; takes none")});
+    rows.push_back(
+        {name + (name == own ? " (this)" : ""), text_field(member, "address"), text_field(member, "http"),
+         fmt::format("{} ago", format_duration(number(member, "age_ns"))), fmt::format("{}", parts.size()),
+         ranges(parts) + (member.value("takes", true) ? "" : "; takes none")});
   }
   return table(rows, color);
 }

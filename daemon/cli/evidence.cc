@@ -178,11 +178,13 @@ void add_evidence(Command& app, Run& run) {
       ->between(uint64_t{1}, UINT64_MAX);
   show->add_option("--around", o->around, "Lines before and after it (default: 5)")->between(0u, kAroundMost);
   add_server_options(*show, o->remote);
+  add_members(*show, o->remote);
   show->callback([o, &run] { run = [o] { return cat(*o); }; });
   Command* list = evidence->add_subcommand("ls", "List the sources, newest first");
   list->footer(kListExamples);
   list->add_option("--job", o->job, "Of this job only");
   add_server_options(*list, o->remote);
+  add_members(*list, o->remote);
   add_format(*list, o->remote, {"text", "json"});
   add_timezone(*list, o->remote);
   list->callback([o, &run] { run = [o] { return ls(*o); }; });

@@ -98,13 +98,14 @@ int devices(RemoteOptions& o) {
 }
 
 int history(RemoteOptions& o) {
+  o.asks_members = false;  // the ledger is one
   return print_answer(o, "/v1/recovery/machines",
                       [&](const Json& json) { return machines_text(json, o.zone, wall_now()); });
 }
 
 int hosts(RemoteOptions& o) {
   if (Status status = resolve(o); !status) return report_error(status.error().text), kUnable;
-  auto cells = app::Cells::make(o.client);
+  auto cells = cells_of(o);
   if (!cells) return report_error(cells.error().text), kUnable;
   std::vector<Json> items;
   if (cells->are_several()) {
@@ -156,6 +157,7 @@ void add_hosts(Command& app, Run& run) {
       "hosts", "Hosts that the daemon knows, the worst first: suspect (a verdict names it), odd or normal");
   verb->footer(kHostsExamples);
   add_server_options(*verb, *o);
+  add_members(*verb, *o);
   add_format(*verb, *o, {"text", "json"});
   add_timezone(*verb, *o);
   Option* devices_flag = verb->add_flag(

@@ -62,6 +62,7 @@ int jobs(RemoteOptions& o) {
 }
 
 int costs(RemoteOptions& o) {
+  o.asks_members = false;  // sums of several do not add up
   return print_answer(o, "/v1/recovery/cost?jobs=1000",
                       [&](const Json& json) { return job_costs_text(json, o.zone); });
 }
@@ -75,6 +76,7 @@ void add_jobs(Command& app, Run& run) {
       "jobs", "Jobs that the daemon follows or followed, each run of them, the newest first");
   verb->footer(kJobsExamples);
   add_server_options(*verb, *o);
+  add_members(*verb, *o);
   add_format(*verb, *o, {"text", "json"});
   add_timezone(*verb, *o);
   verb->add_flag(

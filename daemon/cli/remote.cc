@@ -35,6 +35,20 @@ void add_server_options(Command& verb, RemoteOptions& options) {
                   "system's");
 }
 
+void add_members(Command& verb, RemoteOptions& options) {
+  options.asks_members = true;
+  verb.add_flag("--only-this", options.only_this,
+                "Ask only the server, not the other members of its cluster (cluster.http)");
+}
+
+Result<app::Cells> cells_of(const RemoteOptions& options) {
+  if (!options.asks_members || options.only_this) return app::Cells::make(options.client);
+  auto out = app::Cells::make_with_members(options.client);
+  if (out)
+    for (const std::string& sentence : out->left_out()) report_error(sentence);
+  return out;
+}
+
 void add_format(Command& verb, RemoteOptions& options, const std::vector<std::string>& formats) {
   const std::string last = formats.back();
   const std::vector<std::string> first(formats.begin(), formats.end() - 1);
@@ -150,7 +164,7 @@ Result<Json> get_joined(app::Cells& cells, const std::string& path) {
 }
 
 Result<app::Client> client_of_job(RemoteOptions& options, const std::string& job) {
-  auto cells = app::Cells::make(options.client);
+  auto cells = cells_of(options);
   if (!cells) return tl::unexpected(cells.error());
   if (!cells->are_several()) return std::move(cells->clients().front());
   const auto json = get_joined(*cells, "/v1/jobs");
@@ -175,7 +189,7 @@ Result<app::Client> client_of_job(RemoteOptions& options, const std::string& job
 int print_answer(RemoteOptions& options, const std::string& path,
                  const std::function<std::string(const Json&)>& show, const std::string& instead) {
   if (Status status = resolve(options); !status) return report_error(status.error().text), kUnable;
-  auto cells = app::Cells::make(options.client);
+  auto cells = cells_of(options);
   if (!cells) return report_error(cells.error().text), kUnable;
   app::Client& client = cells->clients().front();
   if (options.format == "json" && !cells->are_several()) {

@@ -20,10 +20,16 @@ struct RemoteOptions {
   app::ClientOptions client;
   std::string format = "text";
   std::string timezone = "local";
+  bool asks_members = false;  // of one server's cluster; set by add_members()
+  bool only_this = false;
   Zone zone;  // set by resolve
 };
 
 void add_server_options(Command& verb, RemoteOptions& options);
+// --only-this. A verb with it asks the other members of its server's cluster too.
+void add_members(Command& verb, RemoteOptions& options);
+// The servers that the options name, and the members that these lead to.
+Result<app::Cells> cells_of(const RemoteOptions& options);
 void add_format(Command& verb, RemoteOptions& options, const std::vector<std::string>& formats);
 void add_timezone(Command& verb, RemoteOptions& options);
 // --run: selects one of several runs of a job; default: the last.

@@ -135,6 +135,7 @@ void add_report(Command& app, Run& run) {
   verb->add_option("JOB", o->job, "As `culprit jobs` lists it")->required();
   add_run(*verb, o->run);
   add_server_options(*verb, o->remote);
+  add_members(*verb, o->remote);
   add_format(*verb, o->remote, {"text", "json", "html"});
   add_timezone(*verb, o->remote);
   verb->add_flag("--exit-code", o->exit_code, "Exit with 1 when a diagnosis was made");

@@ -266,6 +266,7 @@ void add_stacks(Command& app, Run& run) {
       ->between(1u, static_cast<unsigned>(limits::kStackSamples));
   add_run(*verb, o->run);
   add_server_options(*verb, o->remote);
+  add_members(*verb, o->remote);
   verb->callback([o, &run] { run = [o] { return show_stacks(*o); }; });
 }
 

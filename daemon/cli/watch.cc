@@ -218,7 +218,7 @@ void follow(const WatchOptions& o, app::Client& client, Output& out) {
 
 int watch(WatchOptions& o) {
   if (Status status = resolve(o.remote); !status) return report_error(status.error().text), kUnable;
-  auto cells = app::Cells::make(o.remote.client);
+  auto cells = cells_of(o.remote);
   if (!cells) return report_error(cells.error().text), kUnable;
   for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { g_stop = 1; });
   // An error at the start needs the user; a later failure may be temporary.
@@ -249,6 +249,7 @@ void add_watch(Command& app, Run& run) {
   verb->footer(kWatchExamples);
   verb->add_option("JOB", o->job, "Of this job only");
   add_server_options(*verb, o->remote);
+  add_members(*verb, o->remote);
   add_format(*verb, o->remote, {"text", "json"});
   add_timezone(*verb, o->remote);
   verb->callback([o, &run] { run = [o] { return watch(*o); }; });

@@ -598,6 +598,18 @@ Route Api::advice_route() {
           Role::kRead};
 }
 
+// Users who see their own jobs alone learn nothing of the other members.
+Route Api::cluster_route() {
+  return {"GET", "/v1/cluster",
+          [this](const Request& request, const Reply& reply) {
+            if (Status status = only(request, {}); !status) return reply.send(error_response(status.error()));
+            if (source_.limited_to(reader_of(request)))
+              return reply.send(error_response(403, "the cluster is for readers who may see all jobs"));
+            json_answer(reply)(cluster_ ? cluster_() : R"({"member":null,"items":[]})");
+          },
+          Role::kRead};
+}
+
 std::vector<Route> Api::routes() {
   ApiSource& s = source_;
   using R = const Request&;
@@ -637,6 +649,7 @@ std::vector<Route> Api::routes() {
   }));
   out.push_back(changing("/v1/maintenance/{id}/end", {}, ending_maintenance(s)));
   out.push_back(advice_route());
+  out.push_back(cluster_route());
   add_recovery(out);
   return out;
 }

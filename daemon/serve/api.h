@@ -260,6 +260,8 @@ class Api {
   void set_recovery(RecoverySource* recovery) { recovery_ = recovery; }
   // Borrowed. Without it jobs get no advice, and the route answers 404.
   void set_advice(AdviceSource* advice) { advice_ = advice; }
+  // GET /v1/cluster, for readers who may see all jobs. Without it this daemon is in no cluster: no item.
+  void set_cluster(std::function<std::string()> cluster) { cluster_ = std::move(cluster); }
   // Routes for HttpServer::start. They borrow the Api, which must outlive the server.
   std::vector<Route> routes();
   // Hub of /v1/events. Each diagnosis and finding has the members of the report, plus "job".
@@ -269,10 +271,12 @@ class Api {
   void serve_events(const Request& request, const Reply& reply);
   void add_recovery(std::vector<Route>& routes);
   Route advice_route();
+  Route cluster_route();
 
   ApiSource& source_;
   RecoverySource* recovery_ = nullptr;
   AdviceSource* advice_ = nullptr;
+  std::function<std::string()> cluster_;
   EventHub events_;
 };
 

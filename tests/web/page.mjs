@@ -333,6 +333,31 @@ promise("the components of a host are as its plugins reported them last", async 
   }
 });
 
+promise("a member of a cluster links to the pages of the others, and says which one owns a job", async () => {
+  const own = await newPage();
+  try {
+    const now = Date.now() * 1e6, member = (name, http, more) => ({ name, http, address: "a:1", this: name === "x", seen_ns: now, takes: true, parts: [1, 2], ...more });
+    const items = [member("x", null), member("y", "https://y.example:7420/"), member("z", "javascript:alert(1)", { seen_ns: now - 60e9, parts: [] })];
+    await own.setRequestInterception(true);
+    own.on("request", (request) => {
+      const path = new URL(request.url()).pathname;
+      const body = path === "/v1/cluster" ? { member: "x", connected: true, read_ns: now, items } : path !== "/v1/now" ? null :
+        { items: [{ id: "a/1", run: 0, state: "running", urgency: 3, verdict: null, cluster: { member: "y", owner: false, as_of_ns: now, owned_by: "y" } }],
+          total: 1, counts: { all: 1, running: 1 }, late: false };
+      body ? request.respond({ contentType: "application/json", body: JSON.stringify(body) }) : request.continue();
+    });
+    await open("#/", ".row a[href^='https:']", own);
+    const line = await text("#members", own), links = await own.$$eval("#members a", (list) => list.map((e) => e.href));
+    need(/^x is a member of a cluster. Others: y \(2 of 64 partitions\), z \(0 of 64 partitions, away/.test(line), line);
+    need(links.length === 1 && links[0] === "https://y.example:7420/#/", links.join());
+    need(await own.$eval(".row a[href^='https:']", (e) => e.href) === "https://y.example:7420/#/jobs/a%2F1", "the row's link");
+    await shot("cluster", own);
+    return `${await axe(own, "members")} checks passed`;
+  } finally {
+    await own.close();
+  }
+});
+
 promise("refuted diagnoses are folded away and are no verdict; a token that reads cannot refute", async () => {
   const d = await daemon.verdict("gpu-lost");
   await open(job("gpu-lost"), ".card");

@@ -248,7 +248,8 @@ std::vector<std::string> without_effect(const Config& config) {
     out.emplace_back("cluster: has no effect with role agent: collectors share the jobs");
   else if (cluster.used() && act.scheduler == Scheduler::kNone)
     out.emplace_back("cluster: partitions are owned, and nothing is done, without act.scheduler");
-  if (!cluster.used() && (!cluster.name.empty() || !cluster.address.empty() || cluster.memory > 0))
+  if (!cluster.used() &&
+      (!cluster.name.empty() || !cluster.address.empty() || !cluster.http.empty() || cluster.memory > 0))
     out.emplace_back("cluster: has no effect without cluster.database");
   if (cluster.bucket.used() && (!cluster.used() || config.role == DaemonRole::kAgent))
     out.emplace_back("cluster.bucket: has no effect without cluster.database, and with role agent");

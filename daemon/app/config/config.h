@@ -222,6 +222,7 @@ struct Config {
     std::string database;  // libpq's connection string; empty: this collector is the only one
     std::string name;      // of this member; empty: host.name
     std::string address;   // that agents reach; empty: collector.listen
+    std::string http;      // that people and the command line reach; empty: none
     uint64_t memory = 0;   // above it no partition is taken; 0: three quarters of the process's limit
     bool used() const { return !database.empty(); }
     struct Bucket {

@@ -353,6 +353,10 @@ const Option kOptions[] = {
      "\"collector-1.example:7421\"",
      "The address at which agents reach this member, as culprit cluster status shows it. Default: "
      "collector.listen."},
+    {"cluster.http", TEXT(cluster.http, check_member_url, "http or https address"), false,
+     "\"https://collector-1.example:7420\"",
+     "The address at which people and the command line reach this member's HTTP API: the page and culprit "
+     "--server of another member lead here. No wildcard address. Empty: they do not."},
     {"cluster.memory", SizeType{OF(uint64_t, cluster.memory), 0, 64 * kTiB}, false, nullptr,
      "Above this much memory in use the member takes no further partition. 0: three quarters of the control "
      "group's limit, else of the machine's memory."},

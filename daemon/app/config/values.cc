@@ -1,5 +1,6 @@
 #include "app/config/values.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <re2/re2.h>
@@ -293,6 +294,30 @@ std::string check_web_host(std::string_view text) {
       return fmt::format("must be names of hosts without a scheme or a port, not {}", in_quotes(text));
   }
   return "";
+}
+
+std::string check_member_url(std::string_view text) {
+  constexpr size_t kBytes = 300;
+  if (const std::string trouble = check_url(text); !trouble.empty()) return trouble;
+  if (text.size() > kBytes) return fmt::format("is longer than {} bytes", kBytes);
+  if (text.find_first_of("?#") != text.npos) return "must hold no query: paths of the API follow it";
+  for (const char c : text)
+    if (static_cast<unsigned char>(c) <= ' ' || static_cast<unsigned char>(c) >= 0x7f)
+      return "must be plain ASCII without spaces";
+  const std::string_view rest = text.substr(text.find("://") + 3);
+  std::string address(rest.substr(0, rest.find('/')));
+  const size_t end = address.find(']'), colon = address.find(':', end == address.npos ? 0 : end);
+  if (colon == address.npos) address += ":443";
+  if (const std::string trouble = check_tcp_address(address); !trouble.empty()) return trouble;
+  std::string host = address.substr(0, address.rfind(':'));
+  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+  in_addr four{};
+  in6_addr six{};
+  const bool is_wildcard = host == "*" ||
+                           (inet_aton(host.c_str(), &four) != 0 && four.s_addr == INADDR_ANY) ||
+                           (inet_pton(AF_INET6, host.c_str(), &six) == 1 && IN6_IS_ADDR_UNSPECIFIED(&six));
+  return is_wildcard ? fmt::format("has a wildcard address, which leads to no member: {}", in_quotes(text))
+                     : "";
 }
 
 std::string check_tcp_address(std::string_view text) {

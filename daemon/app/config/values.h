@@ -29,13 +29,15 @@ std::string check_namespaces(std::string_view text);    // a pattern of them, wi
 std::string check_label(std::string_view text);         // KEY or KEY=VALUE, of Kubernetes
 std::string check_lease(std::string_view text);         // "NAMESPACE/NAME", or empty
 std::string check_command_word(std::string_view text);
-std::string check_user(std::string_view text);            // a name or uid, or "*"
-std::string check_tool(std::string_view text);            // py-spy, eu-stack or gdb, or a path to one
-std::string check_database(std::string_view text);        // a connection string of libpq, without a password
-std::string check_bucket(std::string_view text);          // a name of a bucket, or empty
-std::string check_region(std::string_view text);          // "us-east-1"
-std::string check_command(std::string_view text);         // an absolute path with arguments
-std::string check_group(std::string_view text);           // a name as in group(5)
+std::string check_user(std::string_view text);      // a name or uid, or "*"
+std::string check_tool(std::string_view text);      // py-spy, eu-stack or gdb, or a path to one
+std::string check_database(std::string_view text);  // a connection string of libpq, without a password
+std::string check_bucket(std::string_view text);    // a name of a bucket, or empty
+std::string check_region(std::string_view text);    // "us-east-1"
+std::string check_command(std::string_view text);   // an absolute path with arguments
+std::string check_group(std::string_view text);     // a name as in group(5)
+// As check_url; the address of a daemon, whose paths follow: no query, and no wildcard as the host.
+std::string check_member_url(std::string_view text);
 std::string check_web_host(std::string_view text);        // a host name or address, without a port
 std::string check_tcp_address(std::string_view text);     // "HOST:PORT", "[::1]:PORT"
 std::string check_listen_address(std::string_view text);  // the same, or "unix:NAME"

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "app/daemon/api/cluster_view.h"
 #include "app/daemon/api/collector_api.h"
 #include "app/daemon/api/daemon_api.h"
 #include "app/daemon/api/forwarding_api.h"
@@ -623,6 +624,7 @@ void Daemon::make_api() {
   advice_api_ = std::make_unique<AdviceApi>(
       env_, AdviceApi::Parts{&config_, engine_.get(), collector_.get(), [this] { return advice_.get(); }});
   api_->set_advice(advice_api_.get());
+  if (leases_) api_->set_cluster([this] { return dump(cluster_members(*leases_)); });
   if (recovery_) {
     recovery_api_ = std::make_unique<RecoveryApi>(env_, *recovery_, *recorder_);
     api_->set_recovery(recovery_api_.get());

@@ -2,7 +2,8 @@
 import { Alerts } from "./alerts.js";
 import { attemptTotals } from "./attempts.js";
 import { ask, items } from "./api.js";
-import { bdi, command, h, name, quoted, replace, section, stamp } from "./dom.js";
+import { ownerOf } from "./cluster.js";
+import { bdi, command, h, jobLink, name, quoted, replace, section, stamp } from "./dom.js";
 import { evidence } from "./evidence.js";
 import { judge } from "./judge.js";
 import { linesLink, readCommand, readerOf, showLines } from "./lines.js";
@@ -85,7 +86,8 @@ export function jobView(main, at) {
     };
     const d = report.verdict;
     document.title = (d ? "● " + name(d.title) + " – " : "") + name(job) + " – Culprit";
-    replace(head, h("a", { href: "#/" }, "← All jobs"), " ", h("b", {}, bdi(job)), run ? ` run ${run}` : "");
+    replace(head, h("a", { href: "#/" }, "← All jobs"), " ", h("b", {}, bdi(job)), run ? ` run ${run}` : "",
+            ownerOf(report.cluster, jobLink(job)));
     const rest = h("div", {}), gone = h("div", {}), history = h("p", { class: "soft" });
     replace(body, published && h("p", { class: "soft" }, `as of ${stamp(published)}, from ${name(report.cluster.member)}`),
             attemptTotals(report.attempts), card(report, site, history), alerts.element, decision.element, d && section("Evidence", evidence(site, d)), hang(report.hang), charts.element, rest);

@@ -1,5 +1,6 @@
 // The jobs, those that need a person first.
 import { json } from "./api.js";
+import { ownerOf } from "./cluster.js";
 import { bdi, counted, h, jobLink, name, number, percent, place, plain, replace, since, stamp } from "./dom.js";
 
 const ROWS = 100;
@@ -57,6 +58,7 @@ function row(job) {
   const id = [bdi(job.id), job.run ? ` (run ${job.run})` : ""];
   const when = verdict?.since_ns ?? (job.state === "running" ? job.first_ns : job.ended_ns ?? job.last_ns);
   const out = h("li", { class: "row " + kind, "data-row": "", "data-job": plain(job.id) });
+  const owner = ownerOf(job.cluster, jobLink(job.id));
   const head = h("a", { href: jobLink(job.id, job.run), class: "title" },
                  verdict ? bdi(verdict.headline || verdict.title) : id);
   const side = h("div", { class: "when" }, since(when));
@@ -70,9 +72,9 @@ function row(job) {
     if (verdict.hosts) out.append(h("div", { class: "where" }, bdi(subject(verdict))));
     const todo = advice(verdict);
     if (todo) out.append(todo);
-    out.append(h("div", { class: "soft" }, id, " · ", stateOf(job)));
+    out.append(h("div", { class: "soft" }, id, " · ", stateOf(job), owner));
   } else {
-    out.append(h("div", { class: "first" }, head, h("span", { class: "soft" }, stateOf(job)), side));
+    out.append(h("div", { class: "first" }, head, h("span", { class: "soft" }, stateOf(job), owner), side));
     if (job.headline) out.append(h("div", { class: "soft" }, bdi(job.headline)));
     if (job.note) out.append(h("div", { class: "soft" }, job.note));
   }

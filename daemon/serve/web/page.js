@@ -1,12 +1,14 @@
 // Which view is shown, the connection, the keys. A view is a function (main, place) => { refresh, event, search,
 // rows, close }, each of these optional.
 import { Events, logIn, token, whenDenied } from "./api.js";
+import { showMembers } from "./cluster.js";
 import { h, plain, replace } from "./dom.js";
 import { nowView } from "./now.js";
 
 const byId = (id) => document.getElementById(id);
 const main = byId("main");
 const REFRESH_MS = 15000;
+const MEMBERS_MS = 14000;
 const BURST_MS = 300;  // events that come together cause one refresh
 const LATER = {
   jobs: async () => (await import("./job.js")).jobView,
@@ -74,6 +76,7 @@ async function refresh() {
   if (asking.asked) return asking.again = true;
   asking.asked = true;
   try {
+    if (asking.refresh) refreshMembers();
     await asking.refresh?.();
     if (asking.refresh) byId("login").hidden = true;
   } catch (error) {
@@ -99,6 +102,14 @@ async function useLink() {
     say(error.message, true);
     throw error;
   }
+}
+
+let membersShown = 0;
+// A member that was taken up or lost is noticed within some rounds; requests cost the daemon little.
+function refreshMembers() {
+  if (document.hidden || Date.now() - membersShown < MEMBERS_MS) return;
+  membersShown = Date.now();
+  showMembers(byId("members"));
 }
 
 async function show() {

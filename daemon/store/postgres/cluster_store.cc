@@ -19,9 +19,10 @@ constexpr const char* kPruneMembers =
     "AND NOT EXISTS (SELECT FROM culprit.part p WHERE p.owner = m.name)";
 
 constexpr const char* kSeen =
-    "INSERT INTO culprit.member (name, address, seen, takes) VALUES ($1, $2, clock_timestamp(), $3::boolean) "
+    "INSERT INTO culprit.member (name, address, seen, takes, http) "
+    "VALUES ($1, $2, clock_timestamp(), $3::boolean, $4) "
     "ON CONFLICT (name) DO UPDATE SET address = excluded.address, seen = excluded.seen, "
-    "takes = excluded.takes";
+    "takes = excluded.takes, http = excluded.http";
 constexpr const char* kTakesNone = "UPDATE culprit.member SET takes = false WHERE name = $1";
 
 // Each new process of a member has an epoch of its own, so what is left of the one before is fenced.
@@ -65,7 +66,7 @@ constexpr const char* kParts =
 
 constexpr const char* kMembers =
     "SELECT name, address, greatest(0, floor(extract(epoch FROM clock_timestamp() - seen) * 1000))::bigint, "
-    "takes FROM culprit.member ORDER BY name LIMIT 1000";
+    "takes, http FROM culprit.member ORDER BY name LIMIT 1000";
 
 // No row: fenced, or the same action is another member's of the last day (a job's name may be used again
 // later), and this is no continuation of it. The lock holds off a new owner until the commit.
@@ -163,8 +164,8 @@ Status ClusterStore::look(ClusterView& out) {
   const auto members = run(kMembers, {});
   if (!members) return tl::unexpected(members.error());
   for (const auto& row : *members)
-    if (row.size() == 4)
-      out.members.push_back({row[0], row[1], number_of<int64_t>(row[2]) * kNsPerMs, row[3] == "t"});
+    if (row.size() == 5)
+      out.members.push_back({row[0], row[1], number_of<int64_t>(row[2]) * kNsPerMs, row[3] == "t", row[4]});
   return {};
 }
 
@@ -183,8 +184,9 @@ Result<ClusterStore::Answer> ClusterStore::round(const Asked& asked) {
       out.adopted = std::move(*adopted);
     }
     if (const Status renewed = renew(asked.renew, out); !renewed) return renewed;
-    if (const auto seen = run(kSeen, {options_.name, options_.address, asked.may_take ? "t" : "f"}); !seen)
-      return tl::unexpected(seen.error());
+    const auto seen =
+        run(kSeen, {options_.name, options_.address, asked.may_take ? "t" : "f", options_.http});
+    if (!seen) return tl::unexpected(seen.error());
     if (asked.give) {
       const auto given = run(
           kGive, {options_.name, fmt::format("{}", asked.give->part), fmt::format("{}", asked.give->epoch)});

@@ -26,6 +26,7 @@ struct ClusterStoreOptions {
   TimeNs round_ns = 4 * kNsPerSecond;   // limit of a round, below the time between two
   TimeNs action_ns = 3 * kNsPerSecond;  // limit of another call
   TimeNs left_ns = 10 * kNsPerSecond;   // of the leases that are given back: a restart keeps them
+  std::string http = {};                // of this member
 };
 
 // An action, before it is carried out.

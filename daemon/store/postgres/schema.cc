@@ -105,6 +105,8 @@ constexpr Version kVersions[] = {
     CREATE INDEX ledger_job ON culprit.ledger (job) WHERE job <> '';
     CREATE INDEX ledger_at ON culprit.ledger (at);
     ALTER TABLE culprit.member ADD takes boolean NOT NULL DEFAULT true;)"},
+    {6, R"(
+    ALTER TABLE culprit.member ADD http text NOT NULL DEFAULT '';)"},
 };
 
 }  // namespace

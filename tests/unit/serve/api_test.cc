@@ -143,6 +143,13 @@ BOOST_AUTO_TEST_CASE(wrong_parameters_are_reported_in_a_sentence) {
   BOOST_CHECK_EQUAL(source.asked, "");
 }
 
+BOOST_AUTO_TEST_CASE(the_members_of_a_cluster_are_answered_and_none_without_one) {
+  BOOST_CHECK_EQUAL(get("/v1/cluster").body, "{\"member\":null,\"items\":[]}\n");
+  api.set_cluster([] { return std::string(R"({"member":"x","items":[]})"); });
+  BOOST_CHECK_EQUAL(get("/v1/cluster").body, "{\"member\":\"x\",\"items\":[]}\n");
+  BOOST_CHECK_EQUAL(get("/v1/cluster?x=1").status, 400);
+}
+
 BOOST_AUTO_TEST_CASE(health_is_503_without_progress) {
   BOOST_CHECK_EQUAL(get("/healthz").status, 200);
   source.healthy = false;
@@ -332,7 +339,9 @@ BOOST_AUTO_TEST_CASE(a_limited_reader_never_reaches_the_whole_source) {
     ask(env, server->address(), request("GET", route.pattern + query));
     BOOST_CHECK_EQUAL(source.asked, "");
   }
-  BOOST_CHECK_EQUAL(ask(env, server->address(), request("GET", "/v1/events")).status, 403);
+  api.set_cluster([] { return std::string("{}"); });
+  for (const char* path : {"/v1/events", "/v1/cluster"})
+    BOOST_CHECK_EQUAL(ask(env, server->address(), request("GET", path)).status, 403);
   BOOST_CHECK(source.read.empty());
 }
 

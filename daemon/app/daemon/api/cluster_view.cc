@@ -14,6 +14,10 @@ size_t without_owner(const ClusterView& view) {
       std::ranges::count_if(view.parts, [](const PartRow& part) { return part.left_ns <= 0; }));
 }
 
+nlohmann::json http_of(const MemberRow& member) {
+  return member.http.empty() ? nlohmann::json() : nlohmann::json(to_utf8(member.http));
+}
+
 nlohmann::json members_json(const ClusterView& view) {
   std::map<std::string, size_t> parts;
   for (const PartRow& part : view.parts)
@@ -22,6 +26,7 @@ nlohmann::json members_json(const ClusterView& view) {
   for (const MemberRow& member : view.members)
     out.push_back({{"name", to_utf8(member.name)},
                    {"address", to_utf8(member.address)},
+                   {"http", http_of(member)},
                    {"age_ns", member.age_ns},
                    {"takes", member.takes},
                    {"parts", parts[member.name]}});
@@ -81,6 +86,33 @@ void about_reports(serve::MetricsText& m, const SharedReports& reports) {
 }
 
 }  // namespace
+
+nlohmann::json cluster_members(const LeaseService& leases) {
+  const PartitionGate::State state = leases.gate()->state();
+  std::map<std::string, nlohmann::json> parts;
+  for (const PartRow& part : state.view.parts) {
+    if (part.left_ns <= 0) continue;
+    nlohmann::json& of_owner = parts.try_emplace(part.owner, nlohmann::json::array()).first->second;
+    of_owner.push_back(part.part);
+  }
+  nlohmann::json items = nlohmann::json::array();
+  for (const MemberRow& member : state.view.members) {
+    const auto owned = parts.find(member.name);
+    items.push_back({{"name", to_utf8(member.name)},
+                     {"http", http_of(member)},
+                     {"address", to_utf8(member.address)},
+                     {"this", member.name == leases.gate()->name()},
+                     {"seen_ns", state.read_ns - member.age_ns},
+                     {"takes", member.takes},
+                     {"parts", owned == parts.end() ? nlohmann::json::array() : owned->second}});
+  }
+  nlohmann::json out = {{"member", to_utf8(leases.gate()->name())},
+                        {"connected", state.is_fresh},
+                        {"read_ns", nullptr},
+                        {"items", std::move(items)}};
+  if (state.read_ns != kNoTime) out["read_ns"] = state.read_ns;
+  return out;
+}
 
 nlohmann::json cluster_status(const LeaseService& leases, const SharedReports& reports) {
   const PartitionGate::State state = leases.gate()->state();

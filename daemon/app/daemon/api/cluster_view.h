@@ -10,6 +10,8 @@
 
 namespace culprit::app {
 
+// GET /v1/cluster: the members, where each is reached, and what it owns.
+nlohmann::json cluster_members(const LeaseService& leases);
 nlohmann::json cluster_status(const LeaseService& leases, const SharedReports& reports);
 void about_cluster(serve::MetricsText& metrics, const LeaseService& leases, const SharedReports& reports);
 nlohmann::json bucket_status(const BucketService& bucket);

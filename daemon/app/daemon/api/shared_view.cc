@@ -12,8 +12,16 @@
 namespace culprit::app {
 namespace {
 
+json owner_or_null(const SharedReports& shared, const std::string& job) {
+  const std::string owner = shared.owner_of(job);
+  return owner.empty() ? json() : json(to_utf8(owner));
+}
+
 json cluster_of(const PublishedReport& report, const SharedReports& shared) {
-  json out = {{"member", to_utf8(report.row.member)}, {"owner", false}, {"as_of_ns", report.row.as_of_ns}};
+  json out = {{"member", to_utf8(report.row.member)},
+              {"owner", false},
+              {"as_of_ns", report.row.as_of_ns},
+              {"owned_by", owner_or_null(shared, report.listed["id"].get<std::string>())}};
   if (shared.away_since() != kNoTime) out["database_away_since_ns"] = shared.away_since();
   return out;
 }
@@ -35,8 +43,10 @@ Result<std::string> text_of(const PublishedReport& report, const std::string& jo
 }  // namespace
 
 json DaemonLists::cluster_of(const std::string& job) const {
-  json out = {
-      {"member", parts_.shared->member()}, {"owner", parts_.shared->owns(job)}, {"as_of_ns", nullptr}};
+  json out = {{"member", parts_.shared->member()},
+              {"owner", parts_.shared->owns(job)},
+              {"as_of_ns", nullptr},
+              {"owned_by", owner_or_null(*parts_.shared, job)}};
   if (const TimeNs since = parts_.shared->unpublished_since(job); since != kNoTime)
     out["unpublished_since_ns"] = since;
   return out;

@@ -16,6 +16,7 @@ store::postgres::ClusterStoreOptions store_options(const Config& config) {
   out.conninfo = config.cluster.database;
   out.name = config.cluster.name.empty() ? config.host.name : config.cluster.name;
   out.address = config.cluster.address.empty() ? config.collector.listen : config.cluster.address;
+  out.http = config.cluster.http;
   return out;
 }
 

@@ -126,6 +126,12 @@ std::vector<peer::JobOwner> PartitionGate::others_jobs(
   return out;
 }
 
+std::string PartitionGate::owner_name(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto part = std::ranges::find(state_.view.parts, cluster::partition_of(id), &PartRow::part);
+  return part == state_.view.parts.end() || part->left_ns <= 0 ? "" : part->owner;
+}
+
 bool PartitionGate::is_open() const {
   const std::lock_guard lock(mutex_);
   return !stopped_ && member_.is_fresh(now_());

@@ -56,6 +56,8 @@ class PartitionGate final : public ActGate {
   // id of a job.
   std::vector<peer::JobOwner> others_jobs(const std::vector<std::string>& jobs,
                                           const std::function<std::string(const std::string&)>& id_of) const;
+  // The member that owns the partition of this scheduler's id, as last read; empty: none.
+  std::string owner_name(const std::string& id) const;
   const std::string& name() const { return name_; }
   const std::string& address() const { return address_; }
   // What the rounds since the last call took and lost: sentences for the log.

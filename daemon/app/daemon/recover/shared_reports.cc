@@ -171,6 +171,11 @@ std::optional<PartHold> SharedReports::hold_of(const std::string& job) const {
   return PartHold{cluster::partition_of(*id), *epoch};
 }
 
+std::string SharedReports::owner_of(const std::string& job) const {
+  const auto id = options_.id_of(job);
+  return id ? options_.gate->owner_name(*id) : "";
+}
+
 // A member that published a job last and lost it goes on, until the new owner publishes.
 Asking SharedReports::asking(const std::string& job, const PublishedReport& published) const {
   const auto since = behind_.find(job);

@@ -72,6 +72,8 @@ class SharedReports {
 
   const std::string& member() const { return options_.gate->name(); }
   bool owns(const std::string& job) const { return hold_of(job).has_value(); }
+  // The member that owns the job, as the database was last read; empty: none, or not known.
+  std::string owner_of(const std::string& job) const;
   const PublishedReports& published() const { return published_; }
   // What another member published of the job, if that is what to answer. `own`: of the job's last run here;
   // null: there is none.
