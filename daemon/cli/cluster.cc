@@ -124,6 +124,11 @@ std::string cluster_text(const Json& cluster, const ClusterOptions& o) {
     out += fmt::format("{} takes no further partition: its memory is above the mark of {}\n",
                        text_field(cluster, "member"),
                        format_bytes(static_cast<uint64_t>(number(cluster, "memory_mark_bytes"))));
+  if (const auto words = cluster.find("judgements"); words != cluster.end() && words->is_object())
+    if (const int64_t waiting = number(*words, "waiting"); waiting > 0)
+      out += fmt::format("{} {} for the database: the other members do not have {} yet\n",
+                         counted(static_cast<uint64_t>(waiting), "judgement"),
+                         waiting == 1 ? "waits" : "wait", waiting == 1 ? "it" : "them");
   if (o.all) out += "\n" + parts_text(cluster, color);
   return out;
 }

@@ -331,7 +331,12 @@ Status judge(app::Client& client, const ConfirmOptions& o, std::optional<uint32_
                                             app::url_escaped(o.id), o.wrong ? "refute" : "confirm", query),
                                 by_whom());
   if (!done) return tl::unexpected(done.error());
-  report_error(fmt::format("{} of {} is recorded as {}", o.id, o.what, o.wrong ? "wrong" : "right"));
+  const Json answer = parse_ordered_json(*done);
+  const bool waits = answer.is_object() && answer.value("shared", Json()) == false;
+  report_error(fmt::format("{} of {} is recorded as {}{}", o.id, o.what, o.wrong ? "wrong" : "right",
+                           waits ? "; the cluster's database does not answer, so the other members get it "
+                                   "once it does"
+                                 : ""));
   return {};
 }
 

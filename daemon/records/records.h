@@ -43,8 +43,12 @@ class Records {
   // Runs with a diagnosis that was stored or judged since.
   virtual Result<std::vector<JobRunId>> changed_runs(TimeNs since_ns) = 0;
   virtual Changed drain_changed() = 0;  // since the last call
-  // Stores a judgement, with a row of audit. kNotFound if there is no such diagnosis.
-  virtual Status judge(const Judgement& judgement) = 0;
+  // Stores a judgement, with a row of audit. kNotFound if there is no such diagnosis, unless another member
+  // has it (Judgement::seen).
+  virtual Result<JudgedRun> judge(const Judgement& judgement) = 0;
+  // Judgements that the other members do not have yet, the oldest first, a bounded number. `shared`: they
+  // have these now.
+  virtual Result<std::vector<Judgement>> unshared(std::span<const Judgement> shared) = 0;
   // By kind, over all judgements that the audit still has.
   virtual Result<std::map<std::string, Judged>> judged() = 0;
 

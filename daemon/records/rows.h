@@ -104,6 +104,14 @@ struct Changed {
   std::set<JobRunId> runs;
 };
 
+// A run as one member of a cluster numbers it: others may number it otherwise, and know it by its time.
+struct SeenRun {
+  std::string member;  // empty: this one
+  uint32_t run = 0;
+  TimeNs first_ns = kNoTime, last_ns = kNoTime;
+  std::string kind;  // of the diagnosis
+};
+
 // Without a run: of the last run that has the diagnosis.
 struct Judgement {
   std::string job, id;
@@ -112,6 +120,17 @@ struct Judgement {
   std::string by;
   TimeNs time_ns = kNoTime;
   std::string rule = {};  // made of the diagnosis: the judgement counts for the rule's kind too
+  bool share = false;     // with the other members of a cluster: it waits in Records::unshared()
+  // Another member's run, whose number gives `id`. The judgement counts for its kind also where there is no
+  // such run; an older one than what is known of the diagnosis changes nothing.
+  std::optional<SeenRun> seen = {};
+};
+
+// The diagnosis that a judgement is of, as this daemon numbers the runs.
+struct JudgedRun {
+  std::optional<uint32_t> run;  // none: another member alone has it
+  std::string id;
+  bool changed = false;
 };
 
 }  // namespace culprit::records

@@ -14,9 +14,6 @@ namespace {
 using namespace records;
 using Statement = Database::Statement;
 
-// Number of writes between two checks of the row limits: counting the rows costs more than writing one.
-constexpr uint64_t kBoundsEvery = 256;
-
 }  // namespace
 
 // ---- the file
@@ -27,15 +24,6 @@ Result<std::unique_ptr<Index>> Index::open(const std::string& path) {
   std::unique_ptr<Index> index(new Index(path));
   if (const Status ready = index->database_.open(); !ready) return tl::unexpected(ready.error());
   return index;
-}
-
-template <class Work>
-Status Index::in_transaction(const Work& work) {
-  CULPRIT_CHECK(owner_.here());
-  const Status done = database_.in_transaction(work);
-  if (!done || ++writes_ < kBoundsEvery) return done;
-  writes_ = 0;
-  return hold_bounds();
 }
 
 Status Index::hold_bounds() {
@@ -259,32 +247,6 @@ void Index::note_changed(const std::string& job, uint32_t run) {
   constexpr size_t kChanged = 1000;
   if (changed_.runs.size() >= kChanged) changed_ = {true, {}};
   if (!changed_.all) changed_.runs.emplace(job, run);
-}
-
-Status Index::judge(const Judgement& j) {
-  return in_transaction([&]() -> Status {
-    Statement get(
-        database_,
-        "SELECT rowid, kind, run FROM diagnoses WHERE job = ?1 AND id = ?2 AND (?3 IS NULL OR run = ?3) "
-        "ORDER BY run DESC LIMIT 1");
-    const bool found = get.bind(j.job).bind(j.id).bind_number(j.run).row();
-    if (!get.good()) return get.status();
-    const std::string of_run = j.run ? fmt::format(", run {}", *j.run) : "";
-    if (!found)
-      return fail(ErrorCode::kNotFound, fmt::format("job {}{}: no diagnosis {}", j.job, of_run, j.id));
-    Statement put(database_, "UPDATE diagnoses SET state = ?, judged_by = ?, judged_ns = ? WHERE rowid = ?");
-    put.bind(j.right ? "confirmed" : "refuted").bind(j.by).bind_time(j.time_ns).bind(get.integer(0));
-    if (const Status done = put.run(); !done) return done;
-    note_changed(j.job, static_cast<uint32_t>(get.integer(2)));
-    // Each id belongs to one run.
-    const std::string what = j.right ? "confirm" : "refute";
-    if (!j.rule.empty()) {
-      const AuditRow as_rule{j.time_ns, j.by, what, fmt::format("{}/{}/{}", j.job, j.id, j.rule),
-                             "rule:" + j.rule};
-      if (const Status done = write_audit(as_rule); !done) return done;
-    }
-    return write_audit({j.time_ns, j.by, what, j.job + "/" + j.id, get.text(1)});
-  });
 }
 
 Result<std::map<std::string, Judged>> Index::judged() {

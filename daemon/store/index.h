@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/status.h"
 #include "base/thread_owner.h"
 #include "base/time.h"
@@ -34,6 +35,7 @@ constexpr size_t kAuditMax = 100'000;          // people's actions: enough for y
 // Separate from people's actions, because every user's jobs add rows.
 constexpr size_t kPoolLogMax = 10'000;
 constexpr size_t kUnreadableMax = 10'000;    // rows that are remembered as unreadable
+constexpr size_t kUnsharedMax = 10'000;      // judgements while the cluster's database is away
 constexpr size_t kDeviceFaultsMax = 10'000;  // 100,000 devices, one of ten suspected
 
 class Index : public records::Records {
@@ -67,7 +69,8 @@ class Index : public records::Records {
   Result<std::vector<records::JobRunId>> judged_runs() override;
   Result<std::vector<records::JobRunId>> changed_runs(TimeNs since_ns) override;
   records::Changed drain_changed() override { return std::exchange(changed_, {}); }
-  Status judge(const records::Judgement& judgement) override;
+  Result<records::JudgedRun> judge(const records::Judgement& judgement) override;
+  Result<std::vector<records::Judgement>> unshared(std::span<const records::Judgement> shared) override;
   Result<std::map<std::string, records::Judged>> judged() override;
 
   Status add_findings(std::span<const records::FindingRow> findings) override;
@@ -88,6 +91,9 @@ class Index : public records::Records {
   Result<std::vector<records::PoolLogRow>> pool_log(size_t limit = records::kRowsListed) override;
 
  private:
+  // Number of writes between two checks of the row limits: counting the rows costs more than writing one.
+  static constexpr uint64_t kBoundsEvery = 256;
+
   explicit Index(const std::string& path);
   template <class Work>
   Status in_transaction(const Work& work);
@@ -106,5 +112,14 @@ class Index : public records::Records {
   std::atomic<uint64_t> unreadable_count_ = 0;
   ThreadOwner owner_;
 };
+
+template <class Work>
+Status Index::in_transaction(const Work& work) {
+  CULPRIT_CHECK(owner_.here());
+  const Status done = database_.in_transaction(work);
+  if (!done || ++writes_ < kBoundsEvery) return done;
+  writes_ = 0;
+  return hold_bounds();
+}
 
 }  // namespace culprit::store

@@ -8,7 +8,7 @@
 namespace culprit::store {
 
 // Times are nanoseconds since the epoch, or null. Texts are stored as bytes, because ids are untrusted.
-inline constexpr std::array<std::string_view, 7> kSchemaSteps = {R"sql(
+inline constexpr std::array<std::string_view, 8> kSchemaSteps = {R"sql(
 CREATE TABLE jobs (
   id TEXT PRIMARY KEY, state INTEGER NOT NULL, first_ns INTEGER, last_ns INTEGER, ended_ns INTEGER,
   hosts TEXT NOT NULL, verdict TEXT NOT NULL, run INTEGER NOT NULL DEFAULT 0);
@@ -108,6 +108,13 @@ UPDATE diagnoses SET leads = instr(substr(json, 1, 1024), '"verdict":true') > 0;
 DROP INDEX diagnoses_leading;
 CREATE INDEX diagnoses_leading ON diagnoses (first_ns, job, run) WHERE
   state = 'confirmed' OR (state = 'open' AND leads);
+)sql",
+                                                                 R"sql(
+-- 8: judgements that the other members of a cluster do not have yet. `member`: whose run it is; empty: own.
+CREATE TABLE unshared (
+  job TEXT NOT NULL, id TEXT NOT NULL, member TEXT NOT NULL, run INTEGER NOT NULL, first_ns INTEGER,
+  last_ns INTEGER, kind TEXT NOT NULL, is_right INTEGER NOT NULL, who TEXT NOT NULL, time_ns INTEGER,
+  rule TEXT NOT NULL, PRIMARY KEY (job, id, member));
 )sql"};
 
 }  // namespace culprit::store

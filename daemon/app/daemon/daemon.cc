@@ -34,6 +34,13 @@ constexpr TimeNs kEndWithinNs = 4 * kNsPerSecond;
 // Jobs over all hosts for which a collector has an engine; ended jobs are dropped first.
 constexpr size_t kCollectorJobs = 1024;
 
+template <class Service>
+Status put_into(std::unique_ptr<Service>& to, Result<std::unique_ptr<Service>> started) {
+  if (!started) return tl::unexpected(started.error());
+  to = std::move(*started);
+  return {};
+}
+
 // Role "both" accepts agents if an address or a certificate for them is configured.
 bool collects(const Config& config) {
   if (config.role == DaemonRole::kAgent) return false;
@@ -306,16 +313,17 @@ Status Daemon::start_alerts() {
   alerts_ = std::move(*opened);
   verdicts_->subscribe([this](std::span<const RunVerdict> verdicts) { alerts_->on_verdicts(verdicts); });
   const auto log = [this](LogLevel level, const std::string& what) { say(level, what); };
-  auto leases = LeaseService::start(env_, {&config_, log});
-  if (!leases) return tl::unexpected(leases.error());
-  leases_ = std::move(*leases);
+  if (const Status leased = put_into(leases_, LeaseService::start(env_, {&config_, log})); !leased)
+    return leased;
   if (leases_) {
     auto shared = SharedReports::start(env_, {&config_, leases_->gate(), log, scheduler_ids(recovery_)});
-    if (!shared) return tl::unexpected(shared.error());
-    shared_ = std::move(*shared);
+    if (const Status ready = put_into(shared_, std::move(shared)); !ready) return ready;
     verdicts_->subscribe([this](std::span<const RunVerdict> verdicts) {
       for (const RunVerdict& one : verdicts) shared_->changed(one.job);
     });
+    auto judgements = SharedJudgements::start(env_, {&config_, shared_.get(), leases_->gate(),
+                                                     recorder_.get(), engine_.get(), verdicts_.get(), log});
+    if (const Status ready = put_into(judgements_, std::move(judgements)); !ready) return ready;
   }
   if (config_.act.scheduler == Scheduler::kNone) return {};
   RecoveryServiceOptions recovery;
@@ -602,6 +610,7 @@ void Daemon::make_api() {
   parts.recovery = recovery_.get();
   parts.leases = leases_.get();
   parts.shared = shared_.get();
+  parts.judgements = judgements_.get();
   if (recovery_)
     parts.repaired = [this](const std::string& host, const std::string& by) {
       recovery_->repaired(host, by);
@@ -654,6 +663,7 @@ void Daemon::beat() {
   if (verdicts_) verdicts_->beat();
   if (leases_) leases_->beat();
   if (shared_) shared_->beat(counts_.restored);
+  if (judgements_) judgements_->beat();
   if (recovery_) recovery_->beat();
   if (watch_.stuck(mono())) return;
   if (options_.service.watchdog_ns > 0) (void)notify_.feed_watchdog();
@@ -709,6 +719,7 @@ void Daemon::stop() {
   if (recovery_) recovery_->stop();
   if (leases_) leases_->stop();
   if (shared_) shared_->stop();
+  if (judgements_) judgements_->stop();
   // Stops the store first: the engine may have a long queue; the next start ingests the rest of it.
   const auto finish_rest = [this] { collector_ ? collector_->stop([this] { finish(); }) : finish(); };
   const auto finish_all = [this, finish_rest] { plugins_ ? plugins_->stop(finish_rest) : finish_rest(); };

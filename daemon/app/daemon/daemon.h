@@ -152,7 +152,8 @@ class Daemon {
   std::unique_ptr<AlertService> alerts_;         // set with an engine
   std::unique_ptr<LeaseService> leases_;         // null: no other collector shares the jobs
   std::unique_ptr<SharedReports> shared_;        // set with leases_
-  std::unique_ptr<RecoveryService> recovery_;    // null: this daemon is not a collector, or has no ledger
+  std::unique_ptr<SharedJudgements> judgements_;
+  std::unique_ptr<RecoveryService> recovery_;  // null: this daemon is not a collector, or has no ledger
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Restore> restore_;
   std::unique_ptr<LateReading> late_;  // set with an engine once all stored data is restored

@@ -72,7 +72,6 @@ export function jobView(main, at) {
   function draw(report) {
     const run = report.job.run ?? 0, site = siteOf(job, run, () => refresh(true));
     const published = report.cluster?.as_of_ns;
-    if (published) site.actions = () => null;  // the member that has the job is asked for it
     const open = [...body.querySelectorAll("details[open] > summary")].map((x) => x.textContent);
     body.style.minHeight = body.offsetHeight + "px";  // the page does not jump
     charts?.close();

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "store/postgres/hex.h"
 
 namespace culprit::store::postgres {
 namespace {
@@ -38,31 +39,11 @@ constexpr const char* kPruneReports =
 
 constexpr size_t kKeyBytes = 500;
 constexpr int kLevel = 3;
-constexpr char kDigits[] = "0123456789abcdef";
 
 template <class Number>
 Number number_in(const std::string& text) {
   Number out = 0;
   std::from_chars(text.data(), text.data() + text.size(), out);
-  return out;
-}
-
-std::string to_hex(const std::string& bytes) {
-  std::string out;
-  out.reserve(bytes.size() * 2);
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 15];
-  }
-  return out;
-}
-
-std::string from_hex(const std::string& text) {
-  const auto value = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  std::string out(text.size() / 2, '\0');
-  for (size_t i = 0; i < out.size(); ++i)
-    out[i] = static_cast<char>(value(text[2 * i]) << 4 | value(text[2 * i + 1]));
   return out;
 }
 
@@ -119,7 +100,7 @@ Result<std::vector<ReportRow>> ReportStore::rows(const std::vector<std::string>&
     one.as_of_ns = number_in<int64_t>(row[3]) * (kNsPerMs / 1000);
     if (!row[4].empty()) one.uid = number_in<uint32_t>(row[4]);
     one.listed = std::move(row[5]);
-    one.packed = from_hex(row[6]);
+    one.packed = from_hex(row[6]).value_or("");
   }
   return out;
 }

@@ -107,6 +107,24 @@ constexpr Version kVersions[] = {
     ALTER TABLE culprit.member ADD takes boolean NOT NULL DEFAULT true;)"},
     {6, R"(
     ALTER TABLE culprit.member ADD http text NOT NULL DEFAULT '';)"},
+    {7, R"(
+    CREATE TABLE culprit.judgement (
+      key text PRIMARY KEY,
+      job bytea NOT NULL,
+      id text NOT NULL,
+      numbered_by text NOT NULL,
+      run bigint NOT NULL,
+      first_ns bigint NOT NULL,
+      last_ns bigint NOT NULL,
+      kind text NOT NULL,
+      is_right boolean NOT NULL,
+      who text NOT NULL,
+      time_ns bigint NOT NULL,
+      rule text NOT NULL,
+      member text NOT NULL,
+      at timestamptz NOT NULL
+    );
+    CREATE INDEX judgement_at ON culprit.judgement (at);)"},
 };
 
 }  // namespace

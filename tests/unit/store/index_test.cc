@@ -39,8 +39,9 @@ std::unique_ptr<Index> open_index(const Folder& folder) {
   return std::move(*index);
 }
 
-void must(const Status& status) {
-  BOOST_REQUIRE_MESSAGE(status.has_value(), (status ? "" : status.error().text));
+template <class Outcome>
+void must(const Outcome& outcome) {
+  BOOST_REQUIRE_MESSAGE(outcome.has_value(), (outcome ? "" : outcome.error().text));
 }
 
 JobRow job_row(const std::string& id, TimeNs first = 10, uint32_t run = 0) {
@@ -206,7 +207,7 @@ BOOST_AUTO_TEST_CASE(a_judgement_stays_and_is_audited) {
   BOOST_TEST(((*rows)[0].state == VerdictState::kConfirmed));
   BOOST_TEST((*rows)[0].judged_by == "uid 1000");
   BOOST_TEST(((*rows)[0].judged_ns == 50 && (*rows)[0].since_ns == 1 && (*rows)[0].last_ns == 60));
-  const Status none = index->judge({"a", "d2", {}, true, "uid 1000", 51});
+  const auto none = index->judge({"a", "d2", {}, true, "uid 1000", 51});
   BOOST_REQUIRE(!none.has_value());
   BOOST_TEST((none.error().code == ErrorCode::kNotFound));
   BOOST_TEST(none.error().text == "job a: no diagnosis d2");
@@ -221,6 +222,103 @@ BOOST_AUTO_TEST_CASE(a_judgement_stays_and_is_audited) {
   BOOST_REQUIRE((judged && judged->contains("rule:site.y")));  // also of the rule that was made of it
   BOOST_TEST(judged->at("rule:site.y").right == 1u);
   BOOST_TEST(judged->at("rule:x").hits == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_judgement_that_is_shared_waits_until_the_others_have_it) {
+  Folder folder;
+  {
+    auto index = open_index(folder);
+    must(index->upsert_job(job_row("a")));
+    must(index->put_verdict(verdict("a", "d1", 1)));
+    Judgement j{"a", "d1", {}, true, "alice", 50};
+    must(index->judge(j));
+    BOOST_TEST(index->unshared({})->empty());
+    j.share = true;
+    must(index->judge(j));
+  }
+  auto index = open_index(folder);  // also after a restart
+  const auto waiting = index->unshared({});
+  BOOST_REQUIRE((waiting && waiting->size() == 1u));
+  const Judgement& one = waiting->front();
+  BOOST_TEST((one.job == "a" && one.id == "d1" && one.right && one.by == "alice" && one.time_ns == 50));
+  BOOST_REQUIRE(one.seen.has_value());
+  BOOST_TEST((one.seen->member.empty() && one.seen->run == 0u && one.seen->kind == "rule:x"));
+  Judgement later = one;
+  later.time_ns = 60;
+  later.right = false;
+  later.seen.reset();
+  later.share = true;
+  must(index->judge(later));
+  BOOST_TEST(index->unshared(*waiting)->size() == 1u);  // a later one of the same diagnosis still waits
+  BOOST_TEST(index->unshared(*index->unshared({}))->empty());
+}
+
+namespace {
+
+// As another member judged it: its run has the number 3 there, and began at `first`.
+Judgement of_other(const std::string& job, bool right, TimeNs at, TimeNs first, TimeNs last) {
+  Judgement out{job, "d00000013", {}, right, "bob at y", at};
+  out.seen = SeenRun{"y", 3, first, last, "rule:x"};
+  return out;
+}
+
+std::string states(Index& index) {
+  std::string out;
+  for (const auto& v : *index.verdicts({}))
+    out += fmt::format("{}@{}={} ", v.id(), v.run, to_string(v.state));
+  return out;
+}
+
+JobRow run_row(const std::string& job, uint32_t run, TimeNs first, TimeNs last) {
+  JobRow out = job_row(job);
+  out.run = run;
+  out.state = JobState::kFailed;
+  out.first_ns = first;
+  out.last_ns = last;
+  return out;
+}
+
+}  // namespace
+
+// It has the run of that time under another number, and so the diagnosis under another id.
+BOOST_AUTO_TEST_CASE(a_judgement_of_another_member_is_of_the_run_of_its_time) {
+  Folder folder;
+  auto index = open_index(folder);
+  for (const uint32_t run : {0u, 1u}) {
+    must(index->upsert_job(run_row("a", run, 100 + 100 * run, 150 + 100 * run)));
+    Verdict v = verdict("a", fmt::format("d{:08x}", 0x10 + run), 1);
+    v.run = run;
+    must(index->put_verdict(v));
+  }
+  const auto done = index->judge(of_other("a", true, 500, 120, 140));
+  BOOST_REQUIRE(done.has_value());
+  BOOST_TEST((done->changed && done->run == 0u && done->id == "d00000010"));
+  BOOST_TEST(states(*index) == "d00000011@1=open d00000010@0=confirmed ");
+  BOOST_TEST(index->judge(of_other("a", false, 400, 120, 140))->changed == false);  // an older one
+  BOOST_TEST(index->judge(of_other("a", true, 500, 120, 140))->changed == false);   // the same again
+  BOOST_TEST(states(*index) == "d00000011@1=open d00000010@0=confirmed ");
+  BOOST_TEST(index->audits()->size() == 1u);
+  BOOST_TEST(!index->judge(of_other("a", true, 600, 700, 800))->run.has_value());  // no run of that time
+  BOOST_TEST(states(*index) == "d00000011@1=open d00000010@0=confirmed ");
+}
+
+BOOST_AUTO_TEST_CASE(a_judgement_of_a_diagnosis_that_is_not_here_counts_for_its_kind_once) {
+  Folder folder;
+  auto index = open_index(folder);
+  for (int i = 0; i < 2; ++i) {
+    const auto done = index->judge(of_other("a", true, 500, 120, 140));
+    BOOST_REQUIRE(done.has_value());
+    BOOST_TEST((!done->run && !done->changed));
+  }
+  BOOST_TEST((index->judged()->at("rule:x").hits == 1u && index->judged()->at("rule:x").by == "bob at y"));
+  must(index->upsert_job(run_row("a", 0, 130, 200)));  // the job comes here, and then its diagnosis
+  must(index->judge(of_other("a", true, 500, 120, 140)));
+  must(index->put_verdict(verdict("a", "d00000010", 135)));
+  BOOST_TEST(index->judge(of_other("a", true, 500, 120, 140))->changed);
+  BOOST_TEST(states(*index) == "d00000010@0=confirmed ");
+  BOOST_TEST((index->judged()->at("rule:x").hits == 1u && index->audits()->size() == 1u));
+  must(index->judge({"a", "d00000010", {}, false, "carol", 900}));  // and somebody here says otherwise
+  BOOST_TEST((index->judged()->at("rule:x").hits == 1u && index->judged()->at("rule:x").right == 0u));
 }
 
 // Each diagnosis counts once, with its last judgement; also of jobs that are no longer in the index.
@@ -495,7 +593,8 @@ std::vector<std::string> rows_by_version() {
                                    {"true}', 'open', '', NULL)", ", 1"},
                                    {"'no json', 'open', '', NULL)", ", 0"}})
     newest.insert(newest.find(row) + std::string_view(row).size() - 1, leads);
-  rows.push_back(std::move(newest));
+  rows.push_back(newest);
+  rows.push_back(std::move(newest));  // version 8 has a further table alone
   return rows;
 }
 

@@ -87,6 +87,34 @@ void about_reports(serve::MetricsText& m, const SharedReports& reports) {
 
 }  // namespace
 
+nlohmann::json judgements_status(const SharedJudgements& judgements) {
+  const SharedJudgements::Counts& counts = judgements.counts();
+  nlohmann::json out = {{"published", counts.published}, {"read", counts.read},
+                        {"applied", counts.applied},     {"refused", counts.refused},
+                        {"waiting", counts.waiting},     {"trouble", nullptr},
+                        {"trouble_since_ns", nullptr}};
+  if (judgements.trouble().empty()) return out;
+  out["trouble"] = to_utf8(judgements.trouble());
+  out["trouble_since_ns"] = judgements.trouble_since();
+  return out;
+}
+
+void about_judgements(serve::MetricsText& m, const SharedJudgements& judgements) {
+  const SharedJudgements::Counts& counts = judgements.counts();
+  const auto value = [](uint64_t n) { return static_cast<double>(n); };
+  m.counter(
+       "culprit_cluster_judgements_total",
+       "People's judgements: published to the other members, read and applied to a diagnosis of this one, "
+       "or refused since the row has another form.")
+      .value(value(counts.published), {{"result", "published"}})
+      .value(value(counts.applied), {{"result", "applied"}})
+      .value(value(counts.refused), {{"result", "refused"}});
+  m.gauge("culprit_cluster_judgements_waiting", "Judgements that the other members do not have yet.")
+      .value(value(counts.waiting));
+  m.counter("culprit_cluster_judgements_failed_total", "Times that the database did not take or give them.")
+      .value(value(counts.failed));
+}
+
 nlohmann::json cluster_members(const LeaseService& leases) {
   const PartitionGate::State state = leases.gate()->state();
   std::map<std::string, nlohmann::json> parts;

@@ -5,6 +5,7 @@
 
 #include "app/daemon/collector/bucket_service.h"
 #include "app/daemon/recover/lease_service.h"
+#include "app/daemon/recover/shared_judgements.h"
 #include "app/daemon/recover/shared_reports.h"
 #include "serve/metrics.h"
 
@@ -12,6 +13,9 @@ namespace culprit::app {
 
 // GET /v1/cluster: the members, where each is reached, and what it owns.
 nlohmann::json cluster_members(const LeaseService& leases);
+// The member "judgements" of cluster_status().
+nlohmann::json judgements_status(const SharedJudgements& judgements);
+void about_judgements(serve::MetricsText& metrics, const SharedJudgements& judgements);
 nlohmann::json cluster_status(const LeaseService& leases, const SharedReports& reports);
 void about_cluster(serve::MetricsText& metrics, const LeaseService& leases, const SharedReports& reports);
 nlohmann::json bucket_status(const BucketService& bucket);

@@ -203,6 +203,7 @@ void DaemonApi::status(Answer answer) {
       !controller.is_null())
     out["controller"] = std::move(controller);
   if (parts_.leases) out["cluster"] = cluster_status(*parts_.leases, *parts_.shared);
+  if (parts_.judgements) out["cluster"]["judgements"] = judgements_status(*parts_.judgements);
   answer(dump(out));
 }
 
@@ -598,30 +599,6 @@ void DaemonApi::reload(const serve::Actor& by, Answer answer) {
   parts_.reload([answer = std::move(answer)](Status done) {
     done ? answer(dump({{"reloaded", true}})) : answer(tl::unexpected(done.error()));
   });
-}
-
-void DaemonApi::judge(const serve::Judgement& judgement, const serve::Actor& by, Answer answer) {
-  auto outcome = std::make_shared<Status>();
-  const auto run = std::make_shared<std::optional<uint32_t>>();  // last run that has the diagnosis
-  records::Judgement j{judgement.of.job,           judgement.id,  judgement.of.run, judgement.right, who(by),
-                       env_.now(io::Clock::kWall), judgement.rule};
-  parts_.recorder->query(
-      [outcome, run, j](store::Spool&, records::Records& index) {
-        *outcome = index.judge(j);
-        if (const auto rows = index.verdicts({.job = j.job, .run = j.run, .judged = true}))
-          for (const Verdict& v : *rows)
-            if (v.id() == j.id) *run = std::max(run->value_or(0), v.run);
-      },
-      [this, outcome, run, j, answer = std::move(answer)] {
-        if (!*outcome) return answer(tl::unexpected(outcome->error()));
-        if (parts_.engine && *run)
-          parts_.engine->change([word = LiveJobs::Judgement{j.job, j.id, **run, j.right}](
-                                    std::span<LiveJobs* const> all, TimeNs now) {
-            for (LiveJobs* live : all) live->judge(word, now);
-          });
-        if (parts_.verdicts && *run) parts_.verdicts->look_at(j.job, **run);
-        answer(dump({{"job", j.job}, {"id", j.id}, {j.right ? "confirmed" : "refuted", {{"by", j.by}}}}));
-      });
 }
 
 // The controller returns a host that it took out.

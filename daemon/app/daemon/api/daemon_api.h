@@ -22,6 +22,7 @@
 #include "app/daemon/keep/recorder.h"
 #include "app/daemon/recover/lease_service.h"
 #include "app/daemon/recover/recovery_service.h"
+#include "app/daemon/recover/shared_judgements.h"
 #include "app/daemon/recover/shared_reports.h"
 #include "app/daemon/self/agent_counts.h"
 #include "app/daemon/self/self_watch.h"
@@ -59,6 +60,7 @@ struct AgentParts {
   const RecoveryService* recovery = nullptr;             // null without a controller
   const LeaseService* leases = nullptr;                  // null: no other collector shares the jobs
   const SharedReports* shared = nullptr;                 // set with `leases`
+  SharedJudgements* judgements = nullptr;                // set with `leases`
   std::optional<RecoveryTrouble> stopped_recovery = {};  // why a controller did not start
   // A person says that a host was repaired.
   std::function<void(const std::string& host, const std::string& by)> repaired = {};

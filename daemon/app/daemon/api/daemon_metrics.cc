@@ -312,6 +312,7 @@ std::string DaemonApi::metrics_text(Counters counters) {
   else if (parts.stopped_recovery && counters == Counters::kAll)
     about_stopped_recovery(m);
   if (parts.leases && counters == Counters::kAll) about_cluster(m, *parts.leases, *parts.shared);
+  if (parts.judgements && counters == Counters::kAll) about_judgements(m, *parts.judgements);
   if (parts.uplink) about_uplink(m, parts.uplink->counters());
   if (const std::optional<serve::HttpCounts> http = parts.http()) {
     const serve::HttpCounts& counts = *http;
