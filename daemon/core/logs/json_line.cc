@@ -173,6 +173,8 @@ class JsonReader {
       out_.kind = JsonLine::Kind::kEvent;
     else if (service_ || !out_.lines.empty())
       out_.kind = JsonLine::Kind::kService;
+    // A program chooses its identifier, but not the transport.
+    out_.kernel = (transport_.empty() ? tag_ : transport_) == "kernel";
     out_.service = service();
   }
 
@@ -286,8 +288,7 @@ class JsonReader {
     } else if (f.key == "stream" || f.key == "container_name" || f.key == "logStreamName") {
       stream_ = true;
     } else if (f.key == "_TRANSPORT" || f.key == "SYSLOG_IDENTIFIER") {
-      out_.kernel = out_.kernel || f.value == "kernel";
-      if (f.key == "SYSLOG_IDENTIFIER") tag_ = f.value;
+      (f.key == "_TRANSPORT" ? transport_ : tag_) = f.value;
     } else if (f.key == "_SYSTEMD_UNIT") {
       unit_ = f.value;
     } else if (f.key == "CONTAINER_NAME" || f.key == "CONTAINER_ID") {
@@ -348,7 +349,7 @@ class JsonReader {
 
   JsonLine& out_;
   std::string_view label_host_, line_;
-  std::string_view tag_, unit_;  // names of the writer in journald
+  std::string_view tag_, unit_, transport_;  // names of the writer in journald
   bool labels_ = false, container_ = false;
   int depth_ = 0;
   bool text_ = false;  // the message is a field `text`

@@ -59,6 +59,18 @@ BOOST_AUTO_TEST_CASE(the_service_that_wrote_a_line_of_journald_is_known_by_its_i
   for (const auto& [line, service] : rows) BOOST_TEST((json_line(line)->service == service), line);
 }
 
+BOOST_AUTO_TEST_CASE(journalds_transport_decides_whether_a_line_is_the_kernels) {
+  const std::pair<const char*, bool> rows[] = {
+      {R"({"MESSAGE":"x","SYSLOG_IDENTIFIER":"kernel","_TRANSPORT":"kernel"})", true},
+      {R"({"MESSAGE":"x","_TRANSPORT":"kernel"})", true},
+      {R"({"MESSAGE":"x","SYSLOG_IDENTIFIER":"kernel"})", true},  // a service that passes no transport on
+      {R"({"MESSAGE":"x","SYSLOG_IDENTIFIER":"kernel","_TRANSPORT":"journal"})", false},
+      {R"({"MESSAGE":"x","_TRANSPORT":"syslog","SYSLOG_IDENTIFIER":"kernel"})", false},
+      {R"({"MESSAGE":"x"})", false},
+  };
+  for (const auto& [line, kernel] : rows) BOOST_TEST(json_line(line)->kernel == kernel, line);
+}
+
 BOOST_AUTO_TEST_CASE(what_an_error_says_of_itself_is_found_next_to_the_message) {
   const std::pair<const char*, const char*> rows[] = {
       {R"({"msg": "cannot load", "error": "open /data/a: permission denied"})",
