@@ -119,6 +119,12 @@ constexpr uint64_t kRingRecords = 1 << 20;
 constexpr size_t kRingNames = 65'536;
 // A record of /dev/kmsg: the kernel formats at most 8 KiB, and returns EINVAL for a smaller buffer.
 constexpr size_t kKernelRecordBytes = 16 << 10;
+// A line of journalctl, and the part of an entry's message that is kept. journald takes 48 KiB from a
+// service's output, and any size from a program that calls it. A binary message is a list of numbers there.
+constexpr size_t kJournalLineBytes = 1 << 20;
+constexpr size_t kJournalMessageBytes = 32 << 10;
+// Any other field of an entry: a unit's name has at most 255 bytes.
+constexpr size_t kJournalFieldBytes = 256;
 
 // Bytes and lines of a block of condensed inputs: a few seconds of a job on one host. A block takes 128 MB at
 // most, whatever sizes it declares.

@@ -100,6 +100,7 @@ std::string reads_line(const Json& json) {
     out.push_back(
         fmt::format("{} of {}", counted(sum(logs, "files"), "file"), counted(logs.size(), "log pattern")));
   if (member(json, "kernel") == Json(true)) out.emplace_back("the kernel's log");
+  if (member(json, "journal") == Json(true)) out.emplace_back("the journal");
   if (count(json, "trace_clients")) out.push_back(counted(count(json, "trace_clients"), "trace client"));
   if (count(json, "rings")) out.push_back(counted(count(json, "rings"), "ring"));
   if (out.empty()) return "nothing of this host";

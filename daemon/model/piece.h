@@ -2,9 +2,10 @@
 // order. Plain values that own all their data.
 //
 // The evidence of a source is its bytes in order of arrival: a file's bytes over all its generations, a
-// ring's records, a socket's lines, the kernel's records. Late bytes of an earlier generation follow the
-// bytes read before them; the piece's place identifies their file. `offset` is a position in the evidence.
-// Lost bytes are a gap at the offset where they are missing; a gap has no length in the evidence.
+// ring's records, a socket's lines, the kernel's records, the journal's entries. Late bytes of an earlier
+// generation follow the bytes read before them; the piece's place identifies their file. `offset` is a
+// position in the evidence. Lost bytes are a gap at the offset where they are missing; a
+// gap has no length in the evidence.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,8 @@ namespace culprit {
 // hex. kMark: position up to which a source's evidence is condensed; the piece has a place but no bytes;
 // engines ignore marks. kDump: a file that a process writes as a whole (a Flight Recorder dump); parsed when
 // complete. kPlugin: findings of a plugin, as lines of model/plugin_finding.h, path "plugin/NAME"; also the
-// process states that culprit-capture saw.
+// process states that culprit-capture saw. kJournal: entries of systemd's journal, one JSON object per line,
+// path "journal/system", or "journal" and the folder of the journal's files.
 enum class OriginKind : uint8_t {
   kFile = 0,
   kSocket = 1,
@@ -33,20 +35,24 @@ enum class OriginKind : uint8_t {
   kCondensed = 4,
   kMark = 5,
   kDump = 6,
-  kPlugin = 7
+  kPlugin = 7,
+  kJournal = 8
 };
-constexpr OriginKind kLastOriginKind = OriginKind::kPlugin;
+constexpr OriginKind kLastOriginKind = OriginKind::kJournal;
 constexpr bool is_file(OriginKind kind) { return kind == OriginKind::kFile || kind == OriginKind::kDump; }
 constexpr std::string_view to_string(OriginKind kind) {
-  constexpr std::string_view kWords[] = {"file",      "socket", "ring", "kernel",
-                                         "condensed", "mark",   "dump", "plugin"};
+  constexpr std::string_view kWords[] = {"file", "socket", "ring",   "kernel", "condensed",
+                                         "mark", "dump",   "plugin", "journal"};
   return kWords[static_cast<size_t>(kind)];
 }
 
 // Whether a source has lines about the host: every job on the host gets these lines.
 constexpr bool is_of_host(OriginKind kind) {
-  return kind == OriginKind::kKernel || kind == OriginKind::kPlugin;
+  return kind == OriginKind::kKernel || kind == OriginKind::kPlugin || kind == OriginKind::kJournal;
 }
+
+// The path of every journal begins so, and that of no kernel's log.
+constexpr std::string_view kJournalPaths = "journal/";
 
 // A number that is unique in a state folder and never reused.
 using StreamId = uint32_t;
@@ -96,6 +102,18 @@ struct KernelPlace {
   uint64_t boot = 0, next = 0;
   FilePlace stored() const { return {0, 0, boot, 0, next}; }
   static KernelPlace from(const FilePlace& p) { return {p.fingerprint, p.offset}; }
+};
+
+// Position in the journal: the last entry that was read, by the numbers of its cursor.
+struct JournalPlace {
+  uint64_t id_high = 0, id_low = 0;  // of the sequence numbers
+  uint64_t sequence = 0;
+  uint64_t realtime_us = 0, hash = 0;
+  bool operator==(const JournalPlace&) const = default;
+  FilePlace stored() const { return {id_high, id_low, realtime_us, 0, sequence, hash}; }
+  static JournalPlace from(const FilePlace& p) {
+    return {p.device, p.inode, p.offset, p.fingerprint, p.tail};
+  }
 };
 
 // Position of a mark: how far a stream of the evidence log with this epoch is condensed.

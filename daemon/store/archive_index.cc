@@ -3,6 +3,7 @@
 #include <set>
 
 #include "store/archive_schema.h"
+#include "store/record.h"
 
 namespace culprit::store {
 
@@ -94,9 +95,9 @@ Result<std::map<uint64_t, ArchivedLog>> ArchiveIndex::logs() {
 static StreamInfo stream_of(const Statement& row) {
   StreamInfo info;
   info.id = static_cast<StreamId>(row.integer(0));
-  info.kind = static_cast<OriginKind>(row.integer(1) & 7);
   info.job = row.text(2);
   info.path = row.text(3);
+  info.kind = kind_of(static_cast<uint64_t>(row.integer(1)), info.path);
   if (!row.null(4)) info.uid = Principal::from(static_cast<uint64_t>(row.integer(4)));
   if (!row.null(5)) info.pid = static_cast<uint32_t>(row.integer(5));
   info.opened_ns = row.time(6);
@@ -173,7 +174,8 @@ Status ArchiveIndex::write_log(const ArchivedLog& log) {
       there = database_.changes() > 0;
     }
     if (done && !there) {
-      w.new_stream.again().bind(log.row).bind(int64_t{id}).bind(static_cast<int64_t>(s.info.kind));
+      const auto kind = static_cast<int64_t>(stored_kind(s.info.kind));
+      w.new_stream.again().bind(log.row).bind(int64_t{id}).bind(kind);
       w.new_stream.bind(s.info.job)
           .bind(s.info.path)
           .bind_number(s.info.uid ? std::optional(s.info.uid->value) : std::nullopt)

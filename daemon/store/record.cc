@@ -71,7 +71,6 @@ bool read_stream(Cursor& in, RecordSink& sink) {
   bool good = true;
   const auto flags = in.get<uint8_t>();
   const auto kind = in.get<uint8_t>();
-  stream.kind = static_cast<OriginKind>(kind);
   stream.id = in.get<uint32_t>();
   if (flags & kHasUid) stream.uid = in.get<uint32_t>();
   if (flags & kHasPod) stream.uid = Principal::from(in.get<uint64_t>());
@@ -80,7 +79,8 @@ bool read_stream(Cursor& in, RecordSink& sink) {
   stream.boot_ns = in.get<TimeNs>();
   stream.job = get_string(in, good);
   stream.path = get_string(in, good);
-  if (!good || in.bad() || kind > static_cast<uint8_t>(kLastOriginKind) || stream.id == kNoStream ||
+  stream.kind = kind_of(kind, stream.path);
+  if (!good || in.bad() || static_cast<uint8_t>(stored_kind(stream.kind)) != kind || stream.id == kNoStream ||
       (flags & ~(kHasUid | kHasPid | kHasPod)) || (stream.uid && stream.uid->value >= Principal::kEnd))
     return false;
   sink.on_stream(stream);
@@ -200,11 +200,19 @@ bool read_checkpoint(Cursor& in, RecordSink& sink) {
 
 }  // namespace
 
+OriginKind stored_kind(OriginKind kind) { return kind == OriginKind::kJournal ? OriginKind::kKernel : kind; }
+
+OriginKind kind_of(uint64_t stored, std::string_view path) {
+  const auto kind =
+      stored > static_cast<uint8_t>(kLastOriginKind) ? OriginKind::kFile : static_cast<OriginKind>(stored);
+  return kind == OriginKind::kKernel && path.starts_with(kJournalPaths) ? OriginKind::kJournal : kind;
+}
+
 void put_stream(std::string& out, const StreamInfo& stream) {
   const bool is_pod = stream.uid && stream.uid->is_pod();
   put(out, RecordKind::kStream);
   put(out, static_cast<uint8_t>((!stream.uid ? 0 : is_pod ? kHasPod : kHasUid) | (stream.pid ? kHasPid : 0)));
-  put(out, stream.kind);
+  put(out, stored_kind(stream.kind));
   put(out, stream.id);
   if (stream.uid && is_pod) put(out, stream.uid->value);
   if (stream.uid && !is_pod) put(out, *stream.uid->uid());

@@ -23,6 +23,13 @@ struct Position {
   std::vector<FilePlace> past;  // StreamState::past
 };
 
+// The number of a kind on disk and in frames between versions. A version refuses a frame with a number that
+// it does not know, so a journal has the number of a kernel's log, which each version stores and shows; the
+// path says what it is.
+OriginKind stored_kind(OriginKind kind);
+// kFile for a number of no kind.
+OriginKind kind_of(uint64_t stored, std::string_view path);
+
 void put_stream(std::string& out, const StreamInfo& stream);
 void put_piece(std::string& out, const Piece& piece);
 void put_position(std::string& out, StreamId stream, const Position& position);

@@ -133,6 +133,11 @@ struct Config {
   struct Kernel {
     bool enabled = true;
   } kernel;
+  struct Journal {
+    bool enabled = false;
+    std::vector<std::string> units;  // names or patterns; empty: all
+    std::string directory;           // of the journal's files; empty: the system's journal
+  } journal;
   struct Ras {
     bool enabled = true;
     std::vector<std::string> addresses = {"127.0.0.1:28028"};

@@ -139,6 +139,17 @@ const Option kOptions[] = {
      "daemon's group."},
     {"kernel.enabled", FlagType{OF(bool, kernel.enabled)}, false, nullptr,
      "Follow the kernel's messages: the descriptor that systemd hands over, or /dev/kmsg."},
+    {"journal.enabled", FlagType{OF(bool, journal.enabled)}, false, nullptr,
+     "Follow systemd's journal with journalctl: services that run jobs or watch the machine, and the kernel "
+     "unless kernel.enabled. The daemon's user is in the group systemd-journal."},
+    {"journal.units", TextsType{OF(std::vector<std::string>, journal.units), check_units, "list of patterns"},
+     false, "[\"nvidia-*.service\", \"slurmd.service\"]",
+     "Units whose entries are kept: their names with .service, * any characters, ? one. Default: all. The "
+     "kernel's entries do not depend on it."},
+    {"journal.directory", TEXT(journal.directory, check_plain_folder, kPath), false,
+     "\"/var/log/journal/remote\"",
+     "Folder of the journal's files. Only root and the daemon's user can write to it. Default: the system's "
+     "journal."},
     {"ras.enabled", FlagType{OF(bool, ras.enabled)}, true, nullptr,
      "Query NCCL's RAS service of the jobs on this host for ranks that are behind, stopped or exited."},
     {"ras.addresses",
@@ -550,6 +561,7 @@ const OptionTable kTables[] = {
     {"engine", ""},
     {"trace", "Data that processes send themselves."},
     {"kernel", ""},
+    {"journal", "The journal of systemd. Off by default."},
     {"ras", "NCCL's RAS service, from NCCL 2.24 on."},
     {"spool", ""},
     {"forward", "Role agent."},

@@ -185,6 +185,18 @@ std::string check_namespaces(std::string_view text) {
              : fmt::format("must be of namespaces of Kubernetes, with * and ?, not {}", in_quotes(text));
 }
 
+std::string check_units(std::string_view text) {
+  constexpr size_t kBytes = 255;
+  const bool sound = !text.empty() && text.size() <= kBytes && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_.:@\\*?").find(c) != std::string_view::npos;
+  });
+  const bool is_name = text.ends_with('*') || text.find('.') != text.npos;  // "nvidia-dcgm" is none
+  return sound && is_name ? ""
+                          : fmt::format("must be of units of systemd, as in \"nvidia-*.service\", not {}",
+                                        in_quotes(text));
+}
+
 std::string check_label(std::string_view text) {
   constexpr size_t kBytes = 400;
   const bool sound = !text.empty() && text.size() <= kBytes && text.front() != '=' &&

@@ -26,6 +26,7 @@ std::string check_action(std::string_view text);        // of diagnoses
 std::string check_order_kind(std::string_view text);    // of the controller's orders
 std::string check_namespace(std::string_view text);     // of Kubernetes
 std::string check_namespaces(std::string_view text);    // a pattern of them, with * and ?
+std::string check_units(std::string_view text);         // a pattern of systemd's units, with * and ?
 std::string check_label(std::string_view text);         // KEY or KEY=VALUE, of Kubernetes
 std::string check_lease(std::string_view text);         // "NAMESPACE/NAME", or empty
 std::string check_command_word(std::string_view text);

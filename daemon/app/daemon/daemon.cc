@@ -438,6 +438,7 @@ peer::Status Daemon::peer_status() const {
     }
   if (sources_ && sources_->rings()) out.dropped_records += sources_->rings()->dropped;
   if (sources_ && sources_->kernel()) out.dropped_records += sources_->kernel()->lost;
+  if (sources_ && sources_->journal()) out.dropped_records += sources_->journal()->stats().lost;
   return out;
 }
 

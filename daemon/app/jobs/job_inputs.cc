@@ -10,7 +10,9 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/detect/flight/condense.h"
+#include "core/logs/header.h"
 #include "core/rules/block_scanner.h"
+#include "ingest/live/journal.h"
 #include "ingest/live/kernel.h"
 
 namespace culprit::app {
@@ -19,7 +21,8 @@ namespace {
 // Limit of sources of a job over all hosts: 8,192 hosts with 8 ranks, and each host's kernel log.
 constexpr SourceId kRemoteSources = 4 * limits::kLiveSources;
 
-constexpr size_t kGapsReported = 100;  // gaps reported per job; the store counts all of them
+constexpr size_t kGapsReported = 100;                // gaps reported per job; the store counts all of them
+constexpr uint64_t kTimeMostUs = uint64_t{1} << 52;  // of an entry of the journal: the year 2112
 constexpr const char* kTooLong = "a line that is too long";
 
 // The C library and Python flush full buffers in the middle of a line. A line cut at such a boundary
@@ -102,10 +105,32 @@ std::vector<HostLine> read_findings(std::string_view bytes, uint64_t offset) {
   return out;
 }
 
+// The lines of the kernel, and of services that run jobs or watch the machine. What other services, users and
+// containers write is evidence, and no sign: their lines quote what strangers sent them.
+std::vector<HostLine> read_journal(std::string_view bytes) {
+  std::vector<HostLine> out;
+  ingest::JournalParser parser;
+  // Pieces contain complete lines.
+  for (size_t end = bytes.find('\n'); end != std::string_view::npos; end = bytes.find('\n')) {
+    const auto entry = parser.parse(bytes.substr(0, end));
+    bytes.remove_prefix(end + 1);
+    if (!entry) continue;
+    const bool service = entry->writer == ingest::JournalWriter::kService;
+    if (service && logs::service_of(ingest::journal_tag(*entry)) != logs::Service::kNode) continue;
+    const TimeNs at = static_cast<TimeNs>(std::min<uint64_t>(entry->realtime_us, kTimeMostUs)) * kNsPerUs;
+    std::string text = ingest::journal_text(*entry);
+    if (text.empty()) continue;
+    out.push_back({at, std::move(text)});
+    out.back().service = service;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<HostLine> read_host_lines(LiveStream& stream, std::string_view bytes, uint64_t offset) {
   if (stream.info.kind == OriginKind::kPlugin) return read_findings(bytes, offset);
+  if (stream.info.kind == OriginKind::kJournal) return read_journal(bytes);
   std::vector<HostLine> out;
   // Pieces contain complete records.
   while (!bytes.empty()) {
@@ -218,7 +243,8 @@ JobInputs::JobSource* JobInputs::open(const LiveStream& stream, Part part, TimeN
   source.info.modified_ns = now + kClocksApart;
   source.info.lines_before = stream.lines_before;
   source.info.user = user_behind(stream.info, parsing_.uid);
-  if (stream.info.kind == OriginKind::kKernel) source.info.kind = SourceKind::kKernel;
+  const bool of_kernel = stream.info.kind == OriginKind::kKernel || stream.info.kind == OriginKind::kJournal;
+  if (of_kernel && part != Part::kServices) source.info.kind = SourceKind::kKernel;
   if (part == Part::kEvents) source.info.kind = SourceKind::kEvent;
   if (stream.info.kind == OriginKind::kFile) place(stream.info.path, source);
   const std::optional<std::string> guessed = source.guessed;
@@ -371,11 +397,14 @@ void JobInputs::feed_stacks(const LiveStream& stream, TraceBatch& batch, TimeNs 
 void JobInputs::ingest_host_lines(const LiveStream& stream, std::span<const HostLine> lines, TimeNs now) {
   if (lines.empty()) return;
   if (stream.info.kind == OriginKind::kPlugin) return ingest_findings(stream, lines, now);
-  JobSource* source = open(stream, Part::kLines, now);
-  if (!source) return;
-  std::string text;
-  for (const HostLine& line : lines) text += line.text;
-  source->feed.feed(text, taker(*source, now));
+  std::string text, services;
+  for (const HostLine& line : lines) (line.service ? services : text) += line.text;
+  const auto feed = [&](Part part, const std::string& what) {
+    if (what.empty()) return;
+    if (JobSource* source = open(stream, part, now)) source->feed.feed(what, taker(*source, now));
+  };
+  feed(Part::kLines, text);
+  feed(Part::kServices, services);
 }
 
 void JobInputs::ingest_findings(const LiveStream& stream, std::span<const HostLine> lines, TimeNs now) {

@@ -46,7 +46,8 @@ const std::string& job_of(const LiveStream& stream);
 // `bytes` in the source's evidence. `trusted`: the peer may name hosts.
 TraceBatch read_trace(LiveStream& stream, std::string_view bytes, uint64_t offset, bool trusted);
 
-// A line about the whole host: a message of the kernel, or a finding of a plugin.
+// A line about the whole host: a message of the kernel, a line of a service in the journal, or a finding of a
+// plugin.
 struct HostLine {
   TimeNs time_ns = kNoTime;
   std::string text;  // includes its newline
@@ -56,8 +57,9 @@ struct HostLine {
   bool clears = false;
   std::string forgets = {};  // the plugin whose states all end with this line; empty: none
   bool passing = false;      // true: jobs that start later do not get the line
+  bool service = false;      // of a service in the journal
 };
-// As read_trace(), for records of the kernel log and for findings.
+// As read_trace(), for records of the kernel log, entries of the journal and findings.
 std::vector<HostLine> read_host_lines(LiveStream& stream, std::string_view bytes, uint64_t offset);
 
 // The parser that all jobs share; it matches rules.
@@ -160,7 +162,7 @@ class JobInputs {
     bool unsettled = false;              // bytes arrived since settle_files()
     bool trouble = false;                // these bytes contain an exception or a list of failures
   };
-  enum class Part : uint8_t { kLines, kEvents };
+  enum class Part : uint8_t { kLines, kEvents, kServices };
 
   void ingest_file(const LiveStream& stream, const Piece& piece, TimeNs now);
   bool ingest_dump(const LiveStream& stream, const Piece& piece, TimeNs now);

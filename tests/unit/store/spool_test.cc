@@ -329,6 +329,8 @@ BOOST_AUTO_TEST_CASE(streams_of_a_job_are_its_own_and_those_of_all) {
   batch.opened[2].kind =
       OriginKind::kKernel;  // of every job, like a dump; other streams without a job belong to no job
   batch.opened[5].kind = OriginKind::kDump;
+  batch.opened.push_back(stream_info(6, "journal/system", ""));
+  batch.opened[6].kind = OriginKind::kJournal;
   must(spool->append(batch, 1));
   must_commit(*spool);
   const auto ids = [&](const std::string& job, const std::string& path) {
@@ -337,11 +339,35 @@ BOOST_AUTO_TEST_CASE(streams_of_a_job_are_its_own_and_those_of_all) {
       text += std::to_string(stored.state.info.id);
     return text;
   };
-  BOOST_TEST(ids("j1", "") == "0235");
+  BOOST_TEST(ids("j1", "") == "02356");
   BOOST_TEST(ids("j1", "a") == "03");
   BOOST_TEST(ids("j2", "kmsg") == "2");
   BOOST_TEST(ids("j2", "dump") == "5");
   BOOST_TEST(ids("j3", "a") == "");
+}
+
+// Versions refuse a frame with a number that they do not know.
+BOOST_AUTO_TEST_CASE(a_journal_has_the_number_of_a_kernels_log_and_comes_back_as_a_journal) {
+  struct Sink : RecordSink {
+    std::vector<StreamInfo> streams;
+    void on_stream(const StreamInfo& stream) override { streams.push_back(stream); }
+    void on_piece(const Piece&, std::string_view) override {}
+  } sink;
+  std::string bytes, kernel;
+  StreamInfo info = stream_info(1, "journal/system", "");
+  info.kind = OriginKind::kJournal;
+  put_stream(bytes, info);
+  info.kind = OriginKind::kKernel;
+  put_stream(kernel, info);
+  BOOST_TEST(bytes == kernel);
+  info.path = "/dev/kmsg";
+  put_stream(bytes, info);
+  BOOST_REQUIRE(read_records(bytes, sink));
+  BOOST_REQUIRE_EQUAL(sink.streams.size(), 2u);
+  BOOST_TEST((sink.streams[0].kind == OriginKind::kJournal));
+  BOOST_TEST((sink.streams[1].kind == OriginKind::kKernel));
+  bytes[2] = 8;  // no version writes it
+  BOOST_TEST(!read_records(bytes, sink));
 }
 
 BOOST_AUTO_TEST_CASE(a_start_reports_until_when_all_seen_sources_were_stored) {

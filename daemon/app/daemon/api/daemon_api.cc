@@ -259,6 +259,7 @@ json DaemonApi::status_values() {
     if (const PodLogs* pods = sources->pods()) out["pods"] = pods_values(pods->counts());
     out["watches_folders"] = sources->tails().watches_folders();
     out["kernel"] = sources->kernel() != nullptr;
+    out["journal"] = sources->journal() != nullptr;
     out["trace_clients"] = sources->trace() ? json(sources->trace()->clients) : json(nullptr);
     out["rings"] = sources->rings() ? json(sources->rings()->rings.load()) : json(nullptr);
   }
@@ -538,6 +539,7 @@ void DaemonApi::about(Answer answer) {
                  {"log", logs},
                  {"trace", {{"socket", c.trace.socket}, {"rings", c.trace.rings}}},
                  {"kernel", c.kernel.enabled},
+                 {"journal", c.journal.enabled},
                  {"spool_max_size", c.spool.max_size}}}}));
 }
 

@@ -196,6 +196,20 @@ void about_others(serve::MetricsText& m, const Sources& sources) {
     m.counter("culprit_ring_lost_records_total", "Records that a ring's counts made unreadable.")
         .value(number(rings->lost));
   }
+  if (const auto* journal = sources.journal()) {
+    const ingest::JournalStats& s = journal->stats();
+    m.counter("culprit_journal_entries_total", "Entries of the journal.").value(number(s.entries));
+    m.counter("culprit_journal_left_out_entries_total",
+              "Entries of other units, of the daemon, or of the kernel where it has a source of its own.")
+        .value(number(s.left_out));
+    m.counter("culprit_journal_lost_entries_total",
+              "Entries that were removed before they were read; at most so many.")
+        .value(number(s.lost));
+    m.counter("culprit_journal_cut_entries_total", "Entries whose message was cut.").value(number(s.cut));
+    m.counter("culprit_journal_malformed_lines_total", "Lines of journalctl that are no entry.")
+        .value(number(s.malformed));
+    m.counter("culprit_journal_starts_total", "Starts of journalctl.").value(number(journal->starts()));
+  }
   if (const auto* kernel = sources.kernel()) {
     m.counter("culprit_kernel_records_total", "Records of the kernel's log.").value(number(kernel->records));
     m.counter("culprit_kernel_lost_records_total", "Records overwritten before they were read.")

@@ -23,6 +23,7 @@ uint64_t kinds_of(OriginKind kind) {
     case OriginKind::kFile:
       return CULPRIT_BIT(CULPRIT_EVENT_LOG);
     case OriginKind::kKernel:
+    case OriginKind::kJournal:  // the kernel's entries alone
       return CULPRIT_BIT(CULPRIT_EVENT_KERNEL);
     case OriginKind::kRing:
       return CULPRIT_BIT(CULPRIT_EVENT_COMM);
@@ -106,7 +107,7 @@ void PluginFeed::add(const PieceBatch& batch, uint64_t kinds, plughost::EventWri
     const OriginKind kind = source.live.info.kind;
     if (kinds & kinds_of(kind)) {
       if (kind == OriginKind::kFile) add_lines(source, piece, out);
-      if (kind == OriginKind::kKernel) add_host_lines(source, piece, out);
+      if (kind == OriginKind::kKernel || kind == OriginKind::kJournal) add_host_lines(source, piece, out);
       if (kind == OriginKind::kSocket) add_trace(source, piece, kinds, out);
       if (kind == OriginKind::kRing) add_records(source, piece, out);
     }
@@ -121,10 +122,11 @@ plughost::EventHead PluginFeed::head_of(const Source& source, uint32_t kind, Tim
   head.time_ns = time;
   head.job = info.job;
   head.host = host_;
-  head.source = info.kind == OriginKind::kSocket   ? "trace"
-                : info.kind == OriginKind::kRing   ? "ring"
-                : info.kind == OriginKind::kKernel ? "kernel"
-                                                   : std::string_view(info.path);
+  head.source = info.kind == OriginKind::kSocket    ? "trace"
+                : info.kind == OriginKind::kRing    ? "ring"
+                : info.kind == OriginKind::kKernel  ? "kernel"
+                : info.kind == OriginKind::kJournal ? "kernel"
+                                                    : std::string_view(info.path);
   return head;
 }
 
@@ -153,6 +155,7 @@ void PluginFeed::add_lines(Source& source, const Piece& piece, plughost::EventWr
 
 void PluginFeed::add_host_lines(Source& source, const Piece& piece, plughost::EventWriter& out) {
   for (const HostLine& line : read_host_lines(source.live, piece.bytes, piece.offset)) {
+    if (line.service) continue;
     const std::string_view text = trim(line.text);
     write_line(out, head_of(source, CULPRIT_EVENT_KERNEL, line.time_ns), text, text, 0);
   }

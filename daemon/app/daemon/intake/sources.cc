@@ -93,6 +93,7 @@ void Sources::start() {
   tails_->start(config.files(), options_.known);
   if (!config.trace.rings.empty()) start_rings();
   if (config.kernel.enabled) start_kernel();
+  if (config.journal.enabled) start_journal();
   if (!config.trace.socket.empty()) {
     trace_path_ = config.trace_address().substr(std::string_view("unix:").size());
     trace_retry_ = env_.timer([this] { start_trace(); });
@@ -230,6 +231,20 @@ void Sources::read_kernel() {
     kernel_->more->start(kNsPerSecond);
 }
 
+// ---- the journal
+
+void Sources::start_journal() {
+  JournalSourceOptions options;
+  options.directory = options_.config->journal.directory;
+  options.units = options_.config->journal.units;
+  options.kernel = !options_.config->kernel.enabled;
+  options.allocate = options_.allocate;
+  options.take = options_.take;
+  options.report_error = options_.report_error;
+  journal_ = std::make_unique<JournalSource>(env_, std::move(options), options_.known);
+  journal_->start();
+}
+
 // ---- the trace socket
 
 void Sources::start_trace() {
@@ -269,6 +284,7 @@ void Sources::pause() {
   held_ = true;
   tails_->pause();
   if (trace_) trace_->pause_all();
+  if (journal_) journal_->pause();
 }
 
 void Sources::resume() {
@@ -280,6 +296,7 @@ void Sources::resume() {
   tails_->resume();
   if (rings_) ring_round();
   if (kernel_) kernel_->more->start(0);
+  if (journal_) journal_->resume();
 }
 
 bool Sources::busy() const { return (rings_ && rings_->busy) || tails_->busy(); }
@@ -294,6 +311,7 @@ void Sources::stop(std::function<void()> idle) {
     kernel_->poll.reset();
     kernel_->more.reset();
   }
+  if (journal_) journal_->stop();
   tails_->stop([this] { became_idle(); });
 }
 

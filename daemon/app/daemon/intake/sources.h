@@ -1,7 +1,7 @@
-// The sources of the daemon, as configured: tailers, rings, the trace socket and the kernel log. Tailers
-// (tails.h) and rings have separate workers, so a hung mount delays no other source. change() restarts only
-// sources whose configuration changed. It does not interrupt clients of the trace socket, the rings or the
-// kernel log.
+// The sources of the daemon, as configured: tailers, rings, the trace socket, the kernel log and the journal.
+// Tailers (tails.h) and rings have separate workers, so a hung mount delays no other source. change()
+// restarts only sources whose configuration changed. It does not interrupt clients of the trace socket, the
+// rings, the kernel log or the journal.
 //
 // A source that fails to open is reported and retried; the others continue.
 //
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "app/config/config.h"
+#include "app/daemon/intake/journal_source.h"
 #include "app/daemon/intake/process_watch.h"
 #include "app/daemon/intake/tails.h"
 #include "base/status.h"
@@ -65,6 +66,7 @@ class Sources {
   const PodLogs* pods() const { return options_.pods.get(); }
   const ingest::RingStats* rings() const;
   const ingest::KernelStats* kernel() const;
+  const JournalSource* journal() const { return journal_.get(); }
   std::optional<ingest::TraceStats> trace() const;
   // Name of a source whose round takes too long, for example on a hung mount.
   std::optional<std::string> stuck(TimeNs mono) const;
@@ -75,6 +77,7 @@ class Sources {
   struct Kernel;
   void start_rings();
   void start_kernel();
+  void start_journal();
   Status open_kernel();
   void kernel_failed(const Error& error);
   void start_trace();
@@ -93,6 +96,7 @@ class Sources {
   std::unique_ptr<Tails> tails_;
   std::unique_ptr<Rings> rings_;
   std::unique_ptr<Kernel> kernel_;
+  std::unique_ptr<JournalSource> journal_;
   std::unique_ptr<ingest::TraceSocket> trace_;
   std::string trace_path_, trace_trouble_;
   std::unique_ptr<io::Timer> trace_retry_;

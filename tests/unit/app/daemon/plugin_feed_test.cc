@@ -131,6 +131,16 @@ BOOST_AUTO_TEST_CASE(records_and_messages_of_the_kernel_are_events) {
   const Texts given = kernel.add(OriginKind::kKernel, "4,7,1010000000,-;eth0: link is down\n");
   BOOST_REQUIRE(given.size() == 1u);
   BOOST_TEST(given[0].find("eth0: link is down") != std::string::npos);
+  Fed journal;
+  const std::string cursor = R"({"__CURSOR":"s=0dc1c2ee46a344f7995904de0d1e9368;i=1;t=1;x=1",)";
+  const Texts entries = journal.add(
+      OriginKind::kJournal,
+      cursor + R"("_TRANSPORT":"kernel","SYSLOG_FACILITY":"0","MESSAGE":"eth1: link is down"})" + "\n" +
+          cursor +
+          R"("_TRANSPORT":"journal","_UID":"0","_SYSTEMD_UNIT":"init.scope","SYSLOG_IDENTIFIER":"systemd",)" +
+          R"("MESSAGE":"of a service"})" + "\n");
+  BOOST_REQUIRE(entries.size() == 1u);
+  BOOST_TEST(entries[0].find("eth1: link is down") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(only_wanted_kinds_are_events) {

@@ -35,6 +35,44 @@ Report after_an_xid(OriginKind kind, uint32_t uid) {
 
 BOOST_AUTO_TEST_SUITE(who_reported)
 
+BOOST_AUTO_TEST_CASE(the_journal_reaches_all_jobs_by_who_wrote_its_entries) {
+  const char* const kCursor =
+      R"({"__CURSOR":"s=0dc1c2ee46a344f7995904de0d1e9368;i=1;t=1;x=1","__REALTIME_TIMESTAMP":"%","_UID":"0",)";
+  const char* const kXid =
+      R"("MESSAGE":"NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus."})";
+  const char* const kFabric = R"("MESSAGE":"nvidia-fabricmanager.service: Failed with result 'exit-code'."})";
+  const struct {
+    const char* fields;
+    const char* message;
+    const char* rule;
+    bool counts;
+  } cases[] = {
+      {R"("_TRANSPORT":"kernel","SYSLOG_FACILITY":"0",)", kXid, "nvidia.xid.79", true},
+      {R"("_TRANSPORT":"journal","SYSLOG_IDENTIFIER":"kernel","_SYSTEMD_UNIT":"session-1.scope",)", kXid,
+       "nvidia.xid.79", false},
+      {R"("_TRANSPORT":"stdout","SYSLOG_IDENTIFIER":"sshd","_SYSTEMD_UNIT":"ssh.service",)", kXid,
+       "nvidia.xid.79", false},
+      {R"("_TRANSPORT":"journal","SYSLOG_IDENTIFIER":"systemd","_SYSTEMD_UNIT":"init.scope",)", kFabric,
+       "nvidia.nvlink.fabric_manager", true},
+  };
+  for (const auto& one : cases) {
+    LiveJobs jobs(live_options());
+    Feed feed(jobs);
+    const StreamId a = feed.open(OriginKind::kFile, "a", "/logs/a.log");
+    const StreamId b = feed.open(OriginKind::kFile, "b", "/logs/b.log");
+    const StreamId journal = feed.open(OriginKind::kJournal, "", "journal/system");
+    for (const StreamId log : {a, b}) feed.write(log, step_line(0), kStart);
+    std::string line = kCursor;
+    line.replace(line.find('%'), 1, std::to_string((kStart + 10 * kNsPerSecond) / kNsPerUs));
+    feed.write(journal, line + one.fields + one.message + "\n", kStart + 10 * kNsPerSecond);
+    jobs.tick(kStart + 60 * kNsPerSecond);
+    for (const char* job : {"a", "b"})
+      BOOST_TEST((report_of(jobs, job, kStart + 61 * kNsPerSecond).find(one.rule) != std::string::npos) ==
+                     one.counts,
+                 one.fields);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_users_own_xid_isolates_no_host) {
   for (const OriginKind kind : {OriginKind::kFile, OriginKind::kSocket}) {
     const Report report = after_an_xid(kind, kMallory);
