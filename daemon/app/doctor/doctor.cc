@@ -44,6 +44,40 @@ DoctorRow controller_row(const nlohmann::json& reported) {
   return {"controller", Health::kFail, fmt::format("nothing is done{}: {}", when, trouble), remedy};
 }
 
+struct JournalLook {
+  std::string folder;  // empty: the system's journal
+  std::string user;
+  std::function<bool(const PathFacts&, uint32_t)> may;
+  std::string switches_off;
+};
+
+// Whether the daemon's user can read the journal.
+DoctorRow journal_row(const JournalLook& look, const Probes& probes) {
+  const auto row = [](Health health, std::string what, std::string remedy) {
+    return DoctorRow{"journal", health, std::move(what), std::move(remedy)};
+  };
+  if (probes.path("/usr/bin/journalctl").error != 0 && probes.path("/bin/journalctl").error != 0)
+    return row(Health::kFail, "there is no journalctl here: the journal is not read", look.switches_off);
+  const std::string mend = fmt::format("usermod -aG systemd-journal {}", look.user);
+  if (!look.folder.empty()) {
+    const PathFacts facts = probes.path(look.folder);
+    if (facts.error != 0) return row(Health::kFail, look.folder + " is not there", "ls -l " + look.folder);
+    if (!look.may(facts, kRead | kSearch))
+      return row(Health::kFail, fmt::format("{} may not read {}", look.user, look.folder), mend);
+    return row(Health::kOk, look.folder + " is read with journalctl", {});
+  }
+  const std::string machine(trim(probes.text("/etc/machine-id").value_or("")));
+  for (const char* folder : {"/var/log/journal", "/run/log/journal"}) {
+    const PathFacts facts = probes.path(fmt::format("{}/{}/system.journal", folder, machine));
+    if (facts.error == ENOENT) continue;
+    if (facts.error == 0 && look.may(facts, kRead))
+      return row(Health::kOk, fmt::format("{} is read with journalctl", folder), {});
+    return row(Health::kFail, fmt::format("{} may not read the journal in {}", look.user, folder), mend);
+  }
+  return row(Health::kWarn, "there is no journal of this machine in /var/log/journal or /run/log/journal",
+             "systemctl status systemd-journald");
+}
+
 // Collects the rows; holds facts that all checks share.
 class Examination {
  public:
@@ -61,6 +95,12 @@ class Examination {
     clock();
     rings();
     kernel();
+    if (config().watches() && config().journal.enabled)
+      rows_.push_back(
+          journal_row({config().journal.directory, account_.name,
+                       [this](const PathFacts& facts, uint32_t wanted) { return may(facts, wanted); },
+                       setting("journal", "enabled = false", false)},
+                      probes_));
     openat2();
     jobs();
     capture();

@@ -134,6 +134,8 @@ const PathFacts kMissing = {ENOENT, false, false, false, 0, 0, 0, {}, {}};
 const std::string kHook =
     std::string(kLogs) + "[[alert]]\nname = \"hook\"\nurl_file = \"/etc/culprit/slack.url\"\n";
 
+const std::string kJournal = std::string(kLogs) + "[journal]\nenabled = true\n";
+
 const Case kCases[] = {
     {"warn user: there is no user culprit; what follows holds for root",
      [](Machine& m) { m.accounts.erase("culprit"); }},
@@ -216,6 +218,17 @@ const Case kCases[] = {
        m.texts["/proc/sys/kernel/dmesg_restrict"] = "0";
        m.paths["/dev/kmsg"] = a_file(0600, 0);
      }},
+    {"fail journal: there is no journalctl here", [](Machine&) {}, kJournal},
+    {"warn journal: there is no journal of this machine in /var/log/journal",
+     [](Machine& m) { m.paths["/usr/bin/journalctl"] = a_file(0755, 0); }, kJournal},
+    {"fail journal: culprit may not read the journal in /run/log/journal | usermod -aG systemd-journal "
+     "culprit",
+     [](Machine& m) {
+       m.paths["/usr/bin/journalctl"] = a_file(0755, 0);
+       m.texts["/etc/machine-id"] = "3d12\n";
+       m.paths["/run/log/journal/3d12/system.journal"] = a_file(0640, 0);
+     },
+     kJournal},
     {"fail jobs: /proc is mounted with hidepid: culprit sees no process of other users and recognises no job "
      "by "
      "them | mount -o remount,hidepid=0 /proc",
@@ -335,6 +348,18 @@ BOOST_AUTO_TEST_CASE(each_trouble_is_one_row_with_a_sentence_and_what_mends_it) 
       BOOST_TEST(found[0].starts_with(c.expected), found[0]);
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_journal_of_its_group_is_read_by_members) {
+  Machine machine;
+  machine.accounts["culprit"].gids.push_back(101);
+  machine.paths["/usr/bin/journalctl"] = a_file(0755, 0);
+  machine.texts["/etc/machine-id"] = "3d12\n";
+  machine.paths["/var/log/journal/3d12/system.journal"] = a_file(0640, 0);
+  machine.paths["/var/log/journal/3d12/system.journal"].gid = 101;
+  BOOST_TEST(troubles(machine, kJournal).empty());
+  machine.accounts["culprit"].gids.pop_back();
+  BOOST_TEST(troubles(machine, kJournal).size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(the_daemons_user_decides_what_is_readable) {
