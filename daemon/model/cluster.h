@@ -30,7 +30,7 @@ struct MemberRow {
   std::string name, address;
   TimeNs age_ns = 0;  // since its last sign of life, by the database's clock
   bool takes = true;  // partitions: it is below its memory mark
-  std::string http;   // address of its HTTP API for people; empty: it names none
+  std::string http = {};  // address of its HTTP API for people; empty: it names none
 };
 
 struct ClusterView {
