@@ -99,6 +99,27 @@ def journal_removed(context: Context) -> str:
 
 
 @case
+def journal_over_boots(context: Context) -> str:
+    """What came before a reboot is read after it: journalctl --follow alone shows the present boot only."""
+    boots = ["1" * 32, "2" * 32, Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")]
+    folder = context.folder / "files"
+    folder.mkdir()
+    name = name_of(folder)
+    write_remote(folder / "system.journal", [{"MESSAGE": "boot first", "_BOOT_ID": boots[0]}])
+    daemon = followed(context, folder)
+    daemon.stores_text(name, b"boot first")
+    daemon.stop()
+    write_remote(folder / "system.journal", [{"MESSAGE": f"boot {n}", "_BOOT_ID": boots[n // 2]}
+                                             for n in range(6)])
+    daemon.start()
+    daemon.stores_text(name, b"boot 5")
+    found = messages(daemon.evidence(name), "boot ")
+    need(found == ["boot first", *(f"boot {n}" for n in range(6))], f"{found}")
+    need(not daemon.gaps(name), f"gaps: {daemon.gaps(name)}")
+    return "entries of three boots, each once"
+
+
+@case
 def journal_restarts_its_reader(context: Context) -> str:
     """A journalctl that is killed is started again, at the entry that was read last."""
     journald = Journald(context)

@@ -62,11 +62,11 @@ def write_remote(to: Path, entries: Sequence[Dict[str, str]]) -> None:
     """A journal's file with these entries, of now, with fields that only journald sets."""
     if not REMOTE.exists():
         raise PassOver("there is no systemd-journal-remote")
-    boot, now = "eed11fcf3e37470cbd3e1ea5282be7ed", time.time_ns() // 1000
+    now = time.time_ns() // 1000
     text = ""
     for number, fields in enumerate(entries):
         head = {"__REALTIME_TIMESTAMP": str(now + number), "__MONOTONIC_TIMESTAMP": str(1000 + number),
-                "_BOOT_ID": boot}
+                "_BOOT_ID": "eed11fcf3e37470cbd3e1ea5282be7ed"}
         text += "".join(f"{key}={value}\n" for key, value in {**head, **fields}.items()) + "\n"
     done = subprocess.run([str(REMOTE), f"--output={to}", "-"], input=text.encode(), check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)

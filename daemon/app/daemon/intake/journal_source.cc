@@ -43,14 +43,29 @@ Result<std::pair<io::Descriptor, io::Descriptor>> journal_pipe() {
   return std::pair(std::move(ours), std::move(theirs));
 }
 
+// Empty: not known.
+std::string machine_id() {
+  const io::Descriptor file(::open("/etc/machine-id", O_RDONLY | O_CLOEXEC));
+  char id[33] = {};
+  const ssize_t got = file.is_open() ? ::read(file.get(), id, 32) : 0;
+  return got == 32 ? std::string(id) : std::string();
+}
+
 }  // namespace
 
-std::vector<std::string> journalctl_words(const std::string& directory,
+std::vector<std::string> journalctl_words(const std::string& directory, const std::string& machine,
                                           const std::optional<JournalPlace>& place, TimeNs since) {
   std::vector<std::string> out = {"journalctl", "--quiet",    "--follow",      "--no-tail",
                                   "--all",      "--no-pager", "--output=json", kFields};
-  // Users' own journals are not read: entries of users are no cause.
-  out.push_back(directory.empty() ? "--system" : "--directory=" + directory);
+  // With --follow alone journalctl shows the present boot only, and a reboot would lose what came before it.
+  // --merge shows all boots, and the journals of other machines that are stored here.
+  out.emplace_back("--merge");
+  if (directory.empty()) {
+    out.emplace_back("--system");  // not users' own journals: entries of users are no cause
+    if (!machine.empty()) out.push_back("_MACHINE_ID=" + machine);
+  } else {
+    out.push_back("--directory=" + directory);
+  }
   // Not --after-cursor: if the entry was removed, the next one would be skipped.
   out.push_back(place ? "--cursor=" + ingest::cursor_of(*place)
                       : fmt::format("--since=@{}", std::max<TimeNs>(0, since) / kNsPerSecond));
@@ -92,11 +107,11 @@ Status JournalSource::launch() {
   auto out = journal_pipe(), err = journal_pipe();
   if (!out || !err) return tl::unexpected(out ? err.error() : out.error());
   (void)::fcntl(out->first.get(), F_SETPIPE_SZ, kJournalPipeBytes);
-  auto child =
-      io::Child::start({.path = *program,
-                        .arguments = journalctl_words(options_.directory, log_.position(), since_),
-                        .environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "SYSTEMD_COLORS=0"},
-                        .descriptors = {io::ChildProgram::kNull, out->second.get(), err->second.get()}});
+  auto child = io::Child::start(
+      {.path = *program,
+       .arguments = journalctl_words(options_.directory, machine_id(), log_.position(), since_),
+       .environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "SYSTEMD_COLORS=0"},
+       .descriptors = {io::ChildProgram::kNull, out->second.get(), err->second.get()}});
   if (!child) return tl::unexpected(child.error());
   child_ = std::move(*child);
   out_ = std::move(out->first);

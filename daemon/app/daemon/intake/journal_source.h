@@ -33,8 +33,9 @@ struct JournalSourceOptions {
   std::vector<std::string> programs = {"/usr/bin/journalctl", "/bin/journalctl"};  // the first that is there
 };
 
-// The words of a journalctl that begins at a place, or, without one, at a time.
-std::vector<std::string> journalctl_words(const std::string& directory,
+// The words of a journalctl that begins at a place, or, without one, at a time. `machine`: the id whose
+// entries the system's journal is asked for; empty: all.
+std::vector<std::string> journalctl_words(const std::string& directory, const std::string& machine,
                                           const std::optional<JournalPlace>& place, TimeNs since);
 
 class JournalSource {
