@@ -33,7 +33,7 @@ class Proxy:
         ready.wait(10)
 
     def close(self) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.loop.call_soon_threadsafe(self._end)
         self.thread.join(10)
 
     def cut_all(self) -> None:
@@ -46,6 +46,11 @@ class Proxy:
         self.loop.run_until_complete(server)
         ready.set()
         self.loop.run_forever()
+
+    def _end(self) -> None:
+        for one in asyncio.all_tasks(self.loop):
+            one.cancel()
+        self.loop.call_later(TICK_S, self.loop.stop)
 
     def _cut(self) -> None:
         for writer in self.writers:
