@@ -94,11 +94,12 @@ std::string bucket_text(const Json& status, const ClusterOptions& o, bool color)
   if (bucket == collector->end() || !bucket->is_object()) return "";
   const std::string trouble = text_field(*bucket, "trouble");
   if (trouble == "-") return "";
-  return inked(
-             fmt::format("No evidence is put into the bucket since {}: {}. {} wait in this member's archive.",
-                         time_field(*bucket, "trouble_since_ns", o.remote.zone), trouble,
-                         format_bytes(static_cast<uint64_t>(number(*bucket, "waiting_bytes")))),
-             Ink::kAlarm, color) +
+  return inked(fmt::format(
+                   "No evidence is put into the bucket since {}: {}. {} wait in this member's archive and "
+                   "in its agents' spools.",
+                   time_field(*bucket, "trouble_since_ns", o.remote.zone), trouble,
+                   format_bytes(static_cast<uint64_t>(number(*bucket, "waiting_bytes")))),
+               Ink::kAlarm, color) +
          "\n";
 }
 

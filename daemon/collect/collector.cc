@@ -176,6 +176,11 @@ void Collector::committed(uint64_t epoch, uint64_t sequence) {
   if (const auto at = by_epoch_.find(epoch); at != by_epoch_.end()) at->second->committed(epoch, sequence);
 }
 
+void Collector::archived(uint64_t epoch, uint64_t sequence) {
+  CULPRIT_CHECK(owner_.here());
+  if (const auto at = by_epoch_.find(epoch); at != by_epoch_.end()) at->second->archived(epoch, sequence);
+}
+
 bool Collector::want(const std::string& host, const peer::Message& wanted) {
   CULPRIT_CHECK(owner_.here());
   const auto at = by_host_.find(host);

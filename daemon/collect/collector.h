@@ -93,6 +93,9 @@ class Collector {
 
   // Call when all frames of the epoch up to `sequence` are committed.
   void committed(uint64_t epoch, uint64_t sequence);
+  // Call when all frames of the epoch up to `sequence` are in object storage: its agent frees its spool. Only
+  // for logs with LogMark::archived.
+  void archived(uint64_t epoch, uint64_t sequence);
   // Requests the evidence of a time span from a host. False: the host is not connected, or does not read.
   bool want(const std::string& host, const peer::Message& wanted);
   // Credentials for new connections. An open connection ends within seconds if they do not accept its

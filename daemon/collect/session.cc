@@ -178,7 +178,9 @@ void Session::answered(Result<std::vector<peer::LogMark>> marks) {
     for (const peer::LogMark& mark : *marks)
       if (mark.log == reported.log && mark.epoch == reported.epoch) {
         const uint64_t committed = mark.known ? mark.committed : 0;
-        ins_[static_cast<size_t>(reported.log)] = {reported.epoch, true, committed, committed, committed};
+        const uint64_t archived = mark.archived.value_or(0);
+        ins_[static_cast<size_t>(reported.log)] = {reported.epoch, true,     committed, committed,
+                                                   committed,      archived, archived};
         if (!owner_.by_epoch_.try_emplace(reported.epoch, this).second)
           return refuse(Refusal::kIdentity, "another connection already sends this host's log");
       }
@@ -294,11 +296,22 @@ void Session::committed(uint64_t epoch, uint64_t sequence) {
   acknowledge();
 }
 
+void Session::archived(uint64_t epoch, uint64_t sequence) {
+  CULPRIT_CHECK(thread_.here());
+  for (In& in : ins_)
+    if (in.open && in.epoch == epoch) in.archived = std::max(in.archived, sequence);
+  acknowledge();
+}
+
 void Session::acknowledge() {
   for (size_t i = 0; i < ins_.size(); ++i) {
     In& in = ins_[i];
     // An older connection may have committed more frames than this one has sent.
     const uint64_t sequence = std::min(in.committed, in.cursor);
+    if (in.archived > in.archived_sent && has_room()) {
+      in.archived_sent = in.archived;
+      write(peer::Archived{static_cast<Log>(i), in.epoch, in.archived});
+    }
     if (sequence <= in.acked || !has_room()) continue;
     CULPRIT_CHECK(sequence > in.acked && sequence <= in.committed);
     in.acked = sequence;

@@ -26,6 +26,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void close(const std::string& why);
   void bye(const std::string& sentence);
   void committed(uint64_t epoch, uint64_t sequence);
+  void archived(uint64_t epoch, uint64_t sequence);
   bool want(const peer::Message& wanted);
   void taken(uint64_t bytes, const Status& status);
   void read_or_not();
@@ -47,6 +48,8 @@ class Session : public std::enable_shared_from_this<Session> {
     uint64_t cursor = 0;     // received or skipped up to here
     uint64_t committed = 0;  // as the sink reported
     uint64_t acked = 0;      // acknowledged to the agent
+    uint64_t archived = 0;   // in object storage
+    uint64_t archived_sent = 0;
   };
 
   void ready(Status status);

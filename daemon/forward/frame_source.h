@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,13 @@ class FrameSource {
   // The collector has committed all frames up to `sequence`: these may be deleted, later ones must not be.
   // A smaller value than before has no effect: the collector lost data.
   virtual void acknowledged(peer::Log log, uint64_t sequence) = 0;
+
+  // After each Welcome, before acknowledged(), and whenever it grows: up to `sequence` the log is in object
+  // storage. Acknowledged frames after it must not be deleted, unless room is needed: a collector that is
+  // lost with its disk loses them. Nothing: the collector puts none of the log there, and what it
+  // acknowledged may be deleted. Returns the highest sequence that any collector said, also before a
+  // restart. Default: the log is freed at each acknowledgement.
+  virtual uint64_t archived(peer::Log, std::optional<uint64_t> /*sequence*/) { return 0; }
 
   // The collector requests records of these steps of a job. They are sent in the condensed log, if
   // available.

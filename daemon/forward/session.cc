@@ -217,6 +217,10 @@ bool Session::handle(const peer::Message& message) {
     on_owners(*owners);
     return true;
   }
+  if (const auto* archived = std::get_if<peer::Archived>(&message)) {
+    on_archived(*archived);
+    return true;
+  }
   if (const auto* advise = std::get_if<peer::Advise>(&message)) {
     owner_.source_.advise(*advise);
     return true;
@@ -265,9 +269,20 @@ void Session::begin_log(const peer::LogBounds& reported, const peer::LogMark& ma
   out.with_checkpoint = !mark.known || out.cursor + 1 < reported.first;
   log.trouble.clear();
   log.sent = log.acked = out.cursor;
+  out.archives = mark.archived.has_value();
+  const uint64_t known = owner_.source_.archived(reported.log, mark.archived);
   if (out.cursor > 0) owner_.source_.acknowledged(reported.log, out.cursor);
   // The next owner of a job needs the past of its condensed log, which is small. Evidence stays where it is.
   if (reported.log != Log::kEvidence) return;
+  if (out.archives) {
+    // What another collector received and no object has is sent again: it may be lost with its disk. Equal:
+    // the declarations that were to follow the gap may have been lost.
+    const uint64_t archived = std::min(known, reported.next - 1);
+    if (archived == 0 || archived < out.cursor) return;
+    out.with_checkpoint = true;
+    out.elsewhere = archived;
+    return;
+  }
   const Forwarder::Acked& acked = owner_.acked_[static_cast<size_t>(reported.log)];
   if (acked.epoch != reported.epoch || acked.by == owner_.route_.at()) return;
   // Also where the gap is there already: the declarations that were to follow it may have been lost.
@@ -288,9 +303,11 @@ bool Session::acknowledge(const peer::Ack& ack) {
     Forwarder::Acked& newest = owner_.acked_[static_cast<size_t>(ack.log)];
     if (newest.epoch != ack.epoch || newest.sequence < ack.sequence)
       newest = {ack.epoch, ack.sequence, owner_.route_.at()};
-    TimeNs decided_ns = kNoTime;
     while (!out.sent.empty() && out.sent.front().to <= ack.sequence) {
-      if (out.sent.front().packed_ns != kNoTime) decided_ns = out.sent.front().packed_ns;
+      if (ack.log == Log::kEvidence && out.sent.front().packed_ns != kNoTime) {
+        if (out.unarchived.size() == kUnackedFrames) out.unarchived.pop_back();
+        out.unarchived.push_back(out.sent.front());
+      }
       CULPRIT_CHECK(unacked_bytes_ >= out.sent.front().bytes);
       unacked_bytes_ -= out.sent.front().bytes;
       log.unacked_bytes -= out.sent.front().bytes;
@@ -301,14 +318,28 @@ bool Session::acknowledge(const peer::Ack& ack) {
     const bool waits = std::any_of(outs_.begin(), outs_.end(), [](const Out& o) { return !o.sent.empty(); });
     waiting_since_ns_ = waits ? owner_.mono() : kNoTime;
     owner_.stats_.stalled_since_ns = kNoTime;
-    // Decided on acknowledgement, not on sending: frames in flight are lost with the connection and must be
-    // selected again.
-    if (ack.log == Log::kEvidence && decided_ns != kNoTime) owner_.policy_.decided(decided_ns);
+    if (!out.archives) decided(out, ack.sequence);
     owner_.source_.acknowledged(ack.log, ack.sequence);
   }
   pump();
   leave_if_done();
   return true;
+}
+
+void Session::on_archived(const peer::Archived& archived) {
+  Out& out = this->out(archived.log);
+  if (!out.enabled || !out.archives || archived.epoch != out.epoch) return;
+  decided(out, archived.sequence);
+  owner_.source_.archived(archived.log, archived.sequence);
+}
+
+// Decided when no collector can lose it any more, not on sending: frames that are lost with the connection,
+// or with a collector's disk, must be selected again.
+void Session::decided(Out& out, uint64_t sequence) {
+  TimeNs packed_ns = kNoTime;
+  for (; !out.unarchived.empty() && out.unarchived.front().to <= sequence; out.unarchived.pop_front())
+    packed_ns = out.unarchived.front().packed_ns;
+  if (packed_ns != kNoTime) owner_.policy_.decided(packed_ns);
 }
 
 void Session::on_owners(const peer::JobOwners& owners) {

@@ -41,6 +41,8 @@ class Session {
     uint64_t elsewhere = 0;        // up to here another collector has the frames
     bool with_checkpoint = false;  // for the next read: the collector does not have earlier declarations
     std::deque<Sent> sent;
+    bool archives = false;        // the collector puts the log into object storage
+    std::deque<Sent> unarchived;  // acknowledged; only those with a pack time
   };
 
   void ready(Status status);
@@ -57,6 +59,8 @@ class Session {
   bool welcome(const peer::Welcome& welcome);
   void begin_log(const peer::LogBounds& reported, const peer::LogMark& mark);
   bool acknowledge(const peer::Ack& ack);
+  void on_archived(const peer::Archived& archived);
+  void decided(Out& out, uint64_t sequence);
   void on_owners(const peer::JobOwners& owners);
   void leave_if_done();
 

@@ -36,6 +36,7 @@ class BodyWriter {
     for (size_t i = 0; i < size; ++i) each(values[i]);
   }
   void require(bool, const char*) {}
+  bool more() const { return true; }
 
  private:
   std::string& out_;
@@ -67,6 +68,8 @@ class BodyReader {
   void require(bool holds, const char* what) {
     if (!holds && wrong_ == nullptr && !body_.bad()) wrong_ = what;
   }
+  // False: the body ends here. So does that of an older peer before a member that was added at the end.
+  bool more() const { return wrong() == nullptr && !body_.at_end(); }
 
  private:
   Cursor body_;

@@ -61,6 +61,13 @@ void sentence(Io& io, S& text) {
   io.text(text, kSentenceBytes, "a sentence is too long");
 }
 
+template <class Io, class A>
+void archived_fields(Io& io, A& archived) {
+  io.number(archived.epoch);
+  io.number(archived.sequence);
+  io.require(archived.sequence <= kSequenceMax, "no log is so long");
+}
+
 template <class Io, class M>
 requires std::is_same_v<std::remove_const_t<M>, Hello>
 void fields(Io& io, M& m) {
@@ -96,6 +103,18 @@ void fields(Io& io, M& m) {
     io.number(mark.committed);
   });
   io.number(m.credit);
+  if (!io.more()) return;
+  std::vector<Archived> archived;
+  if constexpr (std::is_const_v<M>) {
+    for (const LogMark& mark : m.logs)
+      if (mark.archived) archived.push_back({mark.log, mark.epoch, *mark.archived});
+  }
+  log_list(io, archived, [&](auto& one) { archived_fields(io, one); });
+  if constexpr (!std::is_const_v<M>) {
+    for (LogMark& mark : m.logs)
+      for (const Archived& one : archived)
+        if (one.log == mark.log && one.epoch == mark.epoch) mark.archived = one.sequence;
+  }
 }
 
 template <class Io, class M>
@@ -275,6 +294,13 @@ void fields(Io& io, M& m) {
 }
 
 template <class Io, class M>
+requires std::is_same_v<std::remove_const_t<M>, Archived>
+void fields(Io& io, M& m) {
+  log_kind(io, m.log);
+  archived_fields(io, m);
+}
+
+template <class Io, class M>
 requires std::is_same_v<std::remove_const_t<M>, Unknown>
 void fields(Io&, M&) {}
 
@@ -283,7 +309,7 @@ constexpr const char* kNames[] = {
     "unknown message", "hello",         "welcome",      "frame",      "skipped",      "ack",
     "status",          "wanted",        "ping",         "pong",       "refused",      "bye",
     "steps wanted",    "stacks wanted", "end tasks",    "check host", "check result", "advise",
-    "align host",      "align result",  "align judged", "job owners"};
+    "align host",      "align result",  "align judged", "job owners", "archived"};
 static_assert(std::size(kNames) == std::variant_size_v<Message>);
 
 template <size_t I = 1>

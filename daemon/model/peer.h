@@ -64,6 +64,8 @@ struct LogMark {
   uint64_t epoch = 0;
   bool known = false;      // the collector has frames of this epoch
   uint64_t committed = 0;  // up to this sequence number
+  // Up to here the log is in object storage, as far as the collector knows; nothing: none is put there.
+  std::optional<uint64_t> archived = {};
   bool operator==(const LogMark&) const = default;
 };
 
@@ -234,6 +236,15 @@ struct JobOwners {
   bool operator==(const JobOwners&) const = default;
 };
 
+// From a collector that puts the log into object storage (docs/cluster.md): all frames up to `sequence` are
+// in objects that are noted, or will never come. An agent without this message skips it, and frees its spool
+// at each Ack.
+struct Archived {
+  Log log = Log::kEvidence;
+  uint64_t epoch = 0, sequence = 0;
+  bool operator==(const Archived&) const = default;
+};
+
 // From a peer that sent nothing else for a while; the other peer answers with a Pong.
 struct Ping {
   uint64_t stamp = 0;
@@ -277,7 +288,7 @@ struct Unknown {
 
 using Message = std::variant<Unknown, Hello, Welcome, Frame, Skipped, Ack, Status, Wanted, Ping, Pong,
                              Refused, Bye, StepsWanted, StacksWanted, EndTasks, CheckHost, CheckResult,
-                             Advise, AlignHost, AlignResult, AlignJudged, JobOwners>;
+                             Advise, AlignHost, AlignResult, AlignJudged, JobOwners, Archived>;
 const char* name_of(const Message& message);
 
 constexpr size_t kHeaderBytes = kMessageHeaderBytes;

@@ -386,6 +386,13 @@ Result<std::vector<ReplayPlan::Part>> Archive::evidence_segments() {
   return out;
 }
 
+std::map<uint64_t, uint64_t> Archive::evidence_logs() const {
+  std::map<uint64_t, uint64_t> out;
+  for (const auto& [epoch, log] : impl_->logs.all())
+    if (log.origin.kind == LogKind::kEvidence && log.committed > 0) out[epoch] = log.committed;
+  return out;
+}
+
 Result<ReplayPlan> Archive::replay_plan(const std::vector<std::string>& of_hosts) {
   Impl& a = *impl_;
   ReplayPlan plan;

@@ -159,6 +159,8 @@ class Archive {
   uint64_t epoch() const;  // random, drawn when the archive was created
   // Segments of evidence with their committed sizes, by number.
   Result<std::vector<ReplayPlan::Part>> evidence_segments();
+  // The committed sequence of each log of evidence, by epoch.
+  std::map<uint64_t, uint64_t> evidence_logs() const;
 
   ArchiveStats stats() const;
 

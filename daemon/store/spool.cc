@@ -43,14 +43,9 @@ SpoolStats Spool::stats() const {
   stats.bytes = segments_.bytes();
   stats.segments = segments.size();
   stats.pending_bytes = raw_.size() + ready_.size();
-  for (size_t i = 0; options_.hold && i < segments.size(); ++i) {
-    const auto& segment = segments[i];
-    const uint64_t last = i + 1 < segments.size() ? segments[i + 1].before : written_sequence_;
-    if (last <= acknowledged_ || last <= segment.before) continue;
-    const double share = static_cast<double>(last - std::max(acknowledged_, segment.before)) /
-                         static_cast<double>(last - segment.before);
-    stats.waiting_bytes += static_cast<uint64_t>(share * static_cast<double>(segment.size));
-  }
+  if (!options_.hold) return stats;
+  stats.waiting_bytes = segments_.bytes_after(std::max(acknowledged_, received_), written_sequence_);
+  stats.received_bytes = segments_.bytes_after(acknowledged_, written_sequence_) - stats.waiting_bytes;
   return stats;
 }
 
@@ -58,7 +53,10 @@ uint64_t Spool::first_sequence() const {
   return (segments_.all().empty() ? written_sequence_ : segments_.all().front().before) + 1;
 }
 
-void Spool::retain_after(uint64_t acknowledged) { acknowledged_ = std::max(acknowledged_, acknowledged); }
+void Spool::retain_after(uint64_t acknowledged, uint64_t received) {
+  acknowledged_ = std::max(acknowledged_, acknowledged);
+  received_ = std::max(received_, received);
+}
 
 void Spool::raise_sequence(uint64_t sequence) {
   sequence = std::min(sequence, kSequenceMax / 2);

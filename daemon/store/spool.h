@@ -7,7 +7,7 @@
 // disk, the oldest segments are deleted, never the one being written; or with `fair`, segments are rewritten
 // without the oldest evidence of the owner that has most. Removed bytes become a gap with a reason. If a peer
 // keeps a copy, unacknowledged frames are never deleted; if nothing else can make room, append() takes
-// nothing.
+// nothing. Frames that the peer received and that are retained all the same are given up before that.
 //
 // One thread, the store's worker, owns a Spool; allocate() may be called from any thread. It never reads a
 // clock, waits only for the disk, and never deletes data that it cannot read.
@@ -69,6 +69,9 @@ struct SpoolStats {
   // Bytes of frames that the peer has not acknowledged: whole unacknowledged segments, and the
   // unacknowledged share of the partly acknowledged one.
   uint64_t waiting_bytes = 0;
+  // Bytes of frames that the peer received and that are retained all the same.
+  uint64_t received_bytes = 0;
+  uint64_t given_up_bytes = 0;  // of these, deleted for room; part of dropped_bytes
   bool full = false;  // unacknowledged segments fill the spool: no writes until some are acknowledged
   uint64_t failures = 0;
   TimeNs failing_since_ns = kNoTime;  // since when writes fail; kNoTime: they work
@@ -133,7 +136,9 @@ class Spool {
   uint64_t synced_sequence() const { return synced_sequence_; }
   // From now on, frames after `acknowledged` are retained; earlier ones may be deleted. The value only
   // increases. To retain none, call it with last_sequence() after each change.
-  void retain_after(uint64_t acknowledged);
+  // The peer has frames up to `received`: those that are retained are deleted if nothing else makes room, the
+  // oldest first. It only increases too, and is not stored.
+  void retain_after(uint64_t acknowledged, uint64_t received = 0);
   uint64_t acknowledged() const { return acknowledged_; }
   // Call if a peer has frames up to `sequence` that this spool lost, for example on a disk that did not
   // sync. The next frame gets a higher number.
@@ -189,7 +194,7 @@ class Spool {
   uint64_t checkpoint_end_ = 0;      // in the segment being written
 
   uint64_t sequence_ = 0, written_sequence_ = 0;  // of the last packed frame, and of the last written one
-  uint64_t synced_sequence_ = 0, acknowledged_ = 0;
+  uint64_t synced_sequence_ = 0, acknowledged_ = 0, received_ = 0;
   std::string raw_;  // the current frame
   uint64_t raw_mask_ = 0;
   bool raw_declares_ = false;

@@ -30,7 +30,8 @@ constexpr uint64_t kJoinedShare = 4;
 Status Spool::room_for(uint64_t needed, TimeNs now) {
   while (segments_.bytes() + needed > options_.max_bytes && segments_.all().size() > 1)
     if (!evict(now, segments_.bytes() + needed > options_.max_bytes + segment_bytes_)) break;
-  stats_.full = segments_.bytes() + needed > options_.max_bytes && is_held(0);
+  stats_.full =
+      segments_.bytes() + needed > options_.max_bytes && is_held(0) && segments_.ends_after(0, received_);
   if (!stats_.full) return {};
   return fail(ErrorCode::kLimit, fmt::format("{}: its {} are full of what the collector has not acknowledged",
                                              options_.folder, format_bytes(options_.max_bytes)));
@@ -49,8 +50,7 @@ bool Spool::make_room_on_disk(uint64_t needed, TimeNs now) {
 
 // Whether the peer still needs frames of a finished segment.
 bool Spool::is_held(size_t which) const {
-  const auto& all = segments_.all();
-  return options_.hold && which + 1 < all.size() && all[which + 1].before > acknowledged_;
+  return options_.hold && segments_.ends_after(which, acknowledged_);
 }
 
 bool Spool::is_stale(size_t which, TimeNs now) const {
@@ -62,7 +62,12 @@ bool Spool::is_stale(size_t which, TimeNs now) const {
 // failed call must not delete the evidence of others.
 bool Spool::evict(TimeNs now, bool at_once) {
   const auto& all = segments_.all();
-  if (is_held(0)) return false;
+  if (is_held(0)) {
+    const uint64_t bytes = all.front().size;
+    if (segments_.ends_after(0, received_) || !drop_whole(0)) return false;
+    stats_.given_up_bytes += bytes;
+    return true;
+  }
   if (!options_.fair) return drop_oldest();
   const std::set<uint64_t> pinned = pins_.segments(all, options_.max_bytes / kPinnedShare);
   std::vector<size_t> candidates;

@@ -128,4 +128,17 @@ Status SpoolSegments::sync_left() {
   return {};
 }
 
+uint64_t SpoolSegments::bytes_after(uint64_t sequence, uint64_t last) const {
+  uint64_t out = 0;
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    const Segment& segment = segments_[i];
+    const uint64_t end = i + 1 < segments_.size() ? segments_[i + 1].before : last;
+    if (end <= sequence || end <= segment.before) continue;
+    const double share = static_cast<double>(end - std::max(sequence, segment.before)) /
+                         static_cast<double>(end - segment.before);
+    out += static_cast<uint64_t>(share * static_cast<double>(segment.size));
+  }
+  return out;
+}
+
 }  // namespace culprit::store

@@ -29,6 +29,12 @@ class SpoolSegments {
   // Sorted by number; while is_open(), the last is being written.
   const std::vector<Segment>& all() const { return segments_; }
   uint64_t bytes() const { return bytes_; }
+  // Whether a finished segment has frames after `sequence`.
+  bool ends_after(size_t which, uint64_t sequence) const {
+    return which + 1 < segments_.size() && segments_[which + 1].before > sequence;
+  }
+  // Of frames after `sequence`, up to `last`: of a segment with earlier ones too, its share.
+  uint64_t bytes_after(uint64_t sequence, uint64_t last) const;
   bool is_open() const { return handle_ != nullptr; }
   uint64_t next_number() const { return segments_.empty() ? 1 : segments_.back().number + 1; }
 

@@ -1,8 +1,12 @@
 """Evidence in object storage, over a real PostgreSQL and a Swift that verifies signatures: what one collector
 put there, another reads, whatever happened to the first."""
+import hashlib
+import http.client
 import http.server
+import json
 import os
 import random
+import shutil
 import subprocess
 import threading
 import time
@@ -13,6 +17,7 @@ from case import Context, case, must_be_exact
 from cases_cluster import Postgres, owners
 from cases_cluster_agents import JOBS, Member, OfJob, Site
 from cases_kill import end_of
+from cases_versions import CAPTURES, replay
 from cluster import Authority
 from daemon import PassOver, need, trailers, wait_until
 from swift import BUCKET, KEY, SECRET, Swift
@@ -21,12 +26,12 @@ CRASHES = ("bucket.before_put", "bucket.after_put", "bucket.after_row")
 PUT_EVERY_S = 10
 
 
-def bucket_table(context: Context, swift: Swift, secret: str = SECRET) -> str:
+def bucket_table(context: Context, swift: Swift, secret: str = SECRET, port: int = 0) -> str:
     credentials = context.folder / f"s3-{secret}"
     credentials.write_text(f"[default]\naws_access_key_id = {KEY}\naws_secret_access_key = {secret}\n")
     credentials.chmod(0o600)
     return f'''[cluster.bucket]
-url = "http://127.0.0.1:{swift.ports["proxy"]}"
+url = "http://127.0.0.1:{port or swift.ports["proxy"]}"
 name = "{BUCKET}"
 credentials = "{credentials}"
 cache = "64MiB"
@@ -148,18 +153,54 @@ class Stores(Member):
         return total / 100
 
 
-class Pair:
-    """A collector with an agent, and a second collector that no agent ever reaches."""
+class Forgetful(http.server.BaseHTTPRequestHandler):
+    """A proxy of the object store. Of each ten puts it loses the answers of the first six."""
+    upstream, puts = 0, 0
+    bodies: Dict[str, List[str]] = {}
 
-    def __init__(self, context: Context):
+    def forward(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        link = http.client.HTTPConnection("127.0.0.1", Forgetful.upstream, timeout=30)
+        link.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+        for name, value in self.headers.items():
+            if name.lower() != "expect":
+                link.putheader(name, value)
+        link.endheaders(body)
+        answer = link.getresponse()
+        content, status = answer.read(), answer.status
+        if self.command == "PUT":
+            Forgetful.bodies.setdefault(self.path, []).append(hashlib.sha256(body).hexdigest())
+            Forgetful.puts += 1
+            if Forgetful.puts % 10 < 6:
+                status, content = 503, b""
+        self.send_response(status)
+        for name, value in answer.getheaders():
+            if name.lower() not in ("content-length", "transfer-encoding", "connection"):
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_PUT = do_DELETE = do_HEAD = forward
+
+    def log_message(self, *_) -> None:
+        pass
+
+
+class Pair:
+    """A collector with an agent, and a second collector that no agent reaches, unless it `follows`."""
+
+    def __init__(self, context: Context, follows: bool = False, port: int = 0):
         self.context = context
         self.postgres, self.swift = Postgres(context), Swift(context)
+        Forgetful.upstream = self.swift.ports["proxy"]
         authority = Authority(context.folder / "pki")
-        tls, table = authority.issue("localhost"), bucket_table(context, self.swift)
+        tls, table = authority.issue("localhost"), bucket_table(context, self.swift, port=port)
         self.first = Stores(context, self.postgres, "x", tls, table)
         self.second = Stores(context, self.postgres, "y", tls, table)
         self.first.start()
-        self.agent = OfJob(context, "train", 0, authority.issue("train-0"), [self.first])
+        members = [self.first, self.second] if follows else [self.first]
+        self.agent = OfJob(context, "train", 0, authority.issue("train-0"), members)
 
     def is_put(self) -> bool:
         state = self.first.state_of_bucket()
@@ -260,6 +301,78 @@ def bucket_that_is_away_costs_nothing_but_time(context: Context) -> str:
     found = must_be_exact(pair.second.read(pair.agent), journal)
     return f"{state['waiting_bytes'] / 1e6:.0f} MB waited in the archive, {grown:.1f} MiB more memory; " \
            f"afterwards {found}"
+
+
+@case
+def bucket_a_member_lost_with_its_disk_loses_nothing(context: Context) -> str:
+    """While the bucket was away and the agent was killed too."""
+    pair = Pair(context, follows=True)
+    agent = pair.agent
+    agent.launch()
+    agent.writes("--random", "--rate", ".3")
+    wait_until(lambda: pair.first.state_of_bucket()["objects"] > 0, 60, "the first object is put")
+    pair.swift.stop("proxy")
+    wait_until(lambda: pair.first.state_of_bucket()["trouble"], 60, "the bucket is away")
+    time.sleep(5)
+    waiting = agent.metric("culprit_forward_unarchived_bytes")
+    need(waiting > 100e3, f"the agent holds {waiting} bytes that are in no object")
+    agent.kill()
+    agent.launch()
+    wait_until(lambda: agent.host in pair.first.agents(), 30, "the agent is back")
+    time.sleep(5)
+    received = len(pair.first.read(agent))
+    pair.first.kill()
+    shutil.rmtree(pair.first.state)
+    pair.second.start()
+    wait_until(lambda: agent.host in pair.second.agents(), 60, f"the agent goes on: {agent.last_words()}")
+    pair.swift.start("proxy")
+    agent.log.stop()
+    journal = agent.log.bytes()
+    wait_until(lambda: pair.second.read(agent).endswith(end_of(journal)), 90,
+               f"the second has all: {agent.last_words()}; {pair.second.last_words()}")
+    found = must_be_exact(pair.second.read(agent), journal)
+    need(not pair.second.gaps(agent), f"gaps: {pair.second.gaps(agent)}")
+    wait_until(lambda: agent.metric("culprit_forward_unarchived_bytes") == 0, 90, "all is in objects")
+    need(agent.metric("culprit_forward_given_up_bytes_total") == 0, "something was given up")
+    return f"{waiting / 1e6:.1f} MB in no object, {received / 1e6:.1f} MB received by the lost member; " \
+           f"at the next one {found}"
+
+
+@case
+def bucket_answers_that_are_lost_change_no_object(context: Context) -> str:
+    """A key that is put again has the same bytes, also when the archive has grown meanwhile."""
+    proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forgetful)
+    context.undo.append(proxy.shutdown)
+    pair = Pair(context, port=proxy.server_port)
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    pair.agent.launch()
+    pair.agent.writes("--random", "--rate", ".5")
+    wait_until(lambda: Forgetful.puts >= 25, 120, "some puts")
+    journal = pair.settle()
+    changed = [key for key, sums in Forgetful.bodies.items() if len(set(sums)) > 1]
+    again = sum(len(sums) - 1 for sums in Forgetful.bodies.values())
+    need(again > 0 and not changed, f"{again} puts again; other bytes under {changed}")
+    pair.first.kill()
+    pair.second.start()
+    found = must_be_exact(pair.second.read(pair.agent), journal)
+    return f"{Forgetful.puts} puts of {len(Forgetful.bodies)} keys, {again} again; {found}"
+
+
+@case
+def bucket_agents_of_each_release_send_to_a_collector_that_archives(context: Context) -> str:
+    postgres, swift = Postgres(context), Swift(context)
+    member = Stores(context, postgres, "x", None, bucket_table(context, swift)).start()
+    releases = sorted(CAPTURES.iterdir())
+    for round_ in range(2):
+        for folder in releases:
+            replay(member.port, (folder / "agent.bytes").read_bytes())
+        if round_ == 0:
+            wait_until(lambda: member.state_of_bucket()["objects"] > 0, 60, "an object is put")
+    for folder in releases:
+        facts = json.loads((folder / "facts.json").read_text())
+        evidence = member.evidence_of(facts["host"], Path(facts["path"]))
+        must_be_exact(evidence, (folder / "train.log").read_bytes())
+    return f"{len(releases)} releases, {member.state_of_bucket()['objects']} objects"
 
 
 @case

@@ -209,6 +209,7 @@ void ObjectMaker::put_index(MadeObject& out, uint64_t archive, TimeNs now) {
     ArchivedLog& log = logs_[epoch];
     put_log(raw, {epoch, log.origin.host});
     out.hosts.insert(log.origin.host);
+    out.reached[epoch] = log.sequence;
     for (const StreamId id : std::exchange(log.touched_streams, {})) {
       ArchivedStream& stream = log.streams.at(id);
       stream.touched = false;

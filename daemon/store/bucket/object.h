@@ -48,7 +48,8 @@ struct MadeObject {
   uint64_t index_at = 0;  // offset of the index
   FramePlace from, to;    // of the archive; `from` may be behind the asked place: what was between is gone
   uint64_t lost_segments = 0;
-  std::set<std::string> hosts, jobs;  // in the index; "" is a stream of no job
+  std::set<std::string> hosts, jobs;     // in the index; "" is a stream of no job
+  std::map<uint64_t, uint64_t> reached;  // by epoch of the log: its last frame here, or the last one skipped
 };
 
 // `number` in key and header: the object's of its archive.

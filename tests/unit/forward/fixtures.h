@@ -29,7 +29,8 @@ class MemorySource final : public FrameSource {
     uint64_t epoch = 0, first = 1;
     std::vector<SourceFrame> frames;  // from sequence 1
     std::vector<bool> declares, unreadable;
-    uint64_t acknowledged = 0, fell_behind = 0;
+    uint64_t acknowledged = 0, fell_behind = 0, archived_until = 0;
+    std::optional<uint64_t> archived;  // the last
     uint64_t next() const { return frames.size() + 1; }
   };
   NetEnv& env;
@@ -64,6 +65,10 @@ class MemorySource final : public FrameSource {
   std::optional<culprit::peer::EndTasks> asked_end;
   void acknowledged(Log log, uint64_t sequence) override {
     of(log).acknowledged = std::max(sequence, of(log).acknowledged);
+  }
+  uint64_t archived(Log log, std::optional<uint64_t> sequence) override {
+    of(log).archived = sequence;
+    return of(log).archived_until = std::max(of(log).archived_until, sequence.value_or(0));
   }
   void steps_wanted(const std::string& job, const std::vector<int64_t>& steps) override {
     asked_steps = {job, steps};
@@ -110,9 +115,10 @@ class MemorySink final : public collect::FrameSink {
   };
   std::map<uint64_t, Stored> epochs;
   collect::Collector* collector = nullptr;
-  bool commits = true;  // at once
-  bool holds = false;   // delays answers until let_go()
-  Status refuses;       // error of on_batch(), if set
+  bool commits = true;               // at once
+  bool holds = false;                // delays answers until let_go()
+  Status refuses;                    // error of on_batch(), if set
+  std::optional<uint64_t> archived;  // of evidence; nothing: none of it is put into a bucket
   std::vector<std::string> events;
   std::vector<std::string> arrivals;  // log and sequence, in order over all
   std::map<std::string, peer::Status> states;
@@ -126,6 +132,7 @@ class MemorySink final : public collect::FrameSink {
         return done(fail(ErrorCode::kDenied, "the log is of " + at->second.host));
       marks.push_back(
           {reported.log, reported.epoch, at != epochs.end(), at == epochs.end() ? 0 : at->second.committed});
+      if (reported.log == Log::kEvidence) marks.back().archived = archived;
     }
     done(std::move(marks));
   }

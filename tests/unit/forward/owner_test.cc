@@ -95,6 +95,72 @@ BOOST_AUTO_TEST_CASE(an_agent_moves_to_the_owner_once_all_that_it_sent_is_acknow
   pair.sink.collector = nullptr;
 }
 
+BOOST_AUTO_TEST_CASE(a_collector_that_archives_gets_again_what_another_received_and_did_not_archive) {
+  Three three;
+  Pair& pair = three.pair;
+  pair.agent.to.push_back(kSecond);
+  pair.sink.archived = three.second_sink.archived = 0;
+  pair.start();
+  three.start_second();
+  for (int i = 1; i <= 5; ++i) pair.add(Log::kEvidence, "line " + std::to_string(i));
+  const MemorySource::MemoryLog& log = pair.source.of(Log::kEvidence);
+  BOOST_TEST((log.acknowledged == 5u && log.archived == std::optional<uint64_t>(0)));
+  pair.collector->archived(log.epoch, 3);
+  pair.env.read();
+  BOOST_TEST((log.archived == std::optional<uint64_t>(3)));
+  pair.stop_collector();  // with its disk
+  pair.pass(30);
+  const MemorySink::Stored& stored = three.second_sink.epochs[log.epoch];
+  const std::vector<std::string> expected = {"gap 1-3: another collector has it", "checkpoint 3", "4", "5"};
+  BOOST_TEST(stored.order == expected, boost::test_tools::per_element());
+  three.second->archived(log.epoch, 5);
+  pair.env.read();
+  BOOST_TEST((log.archived == std::optional<uint64_t>(5)));
+}
+
+BOOST_AUTO_TEST_CASE(a_collector_whose_disk_was_wiped_gets_what_is_in_no_object) {
+  Three three;
+  Pair& pair = three.pair;
+  pair.sink.archived = 0;
+  pair.start();
+  for (int i = 1; i <= 4; ++i) pair.add(Log::kEvidence, "line " + std::to_string(i));
+  const uint64_t epoch = pair.source.of(Log::kEvidence).epoch;
+  pair.collector->archived(epoch, 2);
+  pair.env.read();
+  pair.stop_collector();
+  pair.sink.epochs.clear();
+  pair.start_collector();
+  pair.pass(30);
+  const std::vector<std::string> expected = {"gap 1-2: another collector has it", "checkpoint 2", "3", "4"};
+  BOOST_TEST(pair.stored(Log::kEvidence).order == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(frames_around_a_finding_are_selected_again_until_they_are_archived) {
+  Three three;
+  Pair& pair = three.pair;
+  pair.agent.to.push_back(kSecond);
+  pair.agent.evidence = {EvidenceMode::kFindings, 0, 10 * kNsPerSecond};
+  pair.sink.archived = three.second_sink.archived = 0;
+  pair.start();
+  three.start_second();
+  pair.add(Log::kEvidence, "the fault");
+  pair.forwarder->finding(pair.env.wall_ns);
+  pair.env.read();
+  BOOST_TEST(pair.source.of(Log::kEvidence).acknowledged == 1u);
+  pair.stop_collector();  // with its disk
+  pair.pass(30);
+  BOOST_TEST(three.second_sink.epochs[pair.source.of(Log::kEvidence).epoch].bytes == "the fault");
+}
+
+BOOST_AUTO_TEST_CASE(of_a_collector_that_archives_nothing_acknowledged_is_all) {
+  Three three;
+  Pair& pair = three.pair;
+  pair.start();
+  pair.add(Log::kEvidence, "first");
+  const MemorySource::MemoryLog& log = pair.source.of(Log::kEvidence);
+  BOOST_TEST((log.acknowledged == 1u && !log.archived));
+}
+
 BOOST_AUTO_TEST_CASE(back_at_a_collector_the_evidence_of_meanwhile_is_a_gap_and_its_streams_are_declared) {
   Three three;
   Pair& pair = three.pair;

@@ -92,6 +92,36 @@ BOOST_AUTO_TEST_CASE(what_is_not_acknowledged_is_held_and_then_nothing_more_is_t
   BOOST_TEST(host.spool->first_sequence() <= host.spool->acknowledged() + 1);
 }
 
+BOOST_AUTO_TEST_CASE(a_full_spool_gives_up_the_oldest_that_the_peer_received_before_it_takes_nothing) {
+  SpoolOptions options = small_options();
+  options.max_bytes = 600 << 10;
+  Host host("a", LogKind::kEvidence, options);
+  const auto write = [&](int frames) {
+    Status taken;
+    PieceBatch batch;
+    for (int i = 0; i < frames && taken; ++i) {
+      if (host.spool->last_sequence() == 0) batch.opened = {stream_info(0, "/x")};
+      batch.pieces = {piece_of(0, host.spool->last_sequence() * 60'000, 60'000)};
+      taken = host.spool->append(batch, 9);
+      if (taken) taken = host.spool->commit(9).map([](const auto&) {});
+      batch.opened.clear();
+    }
+    return taken;
+  };
+  must(write(5));
+  host.spool->retain_after(1, 4);
+  const SpoolStats before = host.spool->stats();
+  BOOST_TEST((before.received_bytes > 0 && before.given_up_bytes == 0));
+  const Status taken = write(10'000);
+  BOOST_TEST((!taken.has_value() && taken.error().code == ErrorCode::kLimit));
+  const SpoolStats after = host.spool->stats();
+  BOOST_TEST((after.full && after.given_up_bytes > 0 && after.given_up_bytes <= after.dropped_bytes));
+  BOOST_TEST((host.spool->first_sequence() > 2 && host.spool->first_sequence() <= 5));
+  must(host.spool->sync());
+  BOOST_REQUIRE(!host.frames(4).empty());  // what the peer lacks is there
+  BOOST_TEST(host.frames(4).front().header.sequence == 5u);
+}
+
 BOOST_AUTO_TEST_CASE(a_full_disk_takes_nothing_that_is_held) {
   Host host("a");
   host.write(60, 9000);

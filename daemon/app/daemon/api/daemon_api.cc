@@ -112,6 +112,8 @@ void add_forward(json& out, const UplinkCounters& f) {
                     {"last_error", f.forward.last_error.empty() ? json(nullptr) : json(f.forward.last_error)},
                     {"waits_since_ns", time_or_null(f.waits_since_ns)},
                     {"waiting_bytes", f.waiting_bytes},
+                    {"unarchived_bytes", f.unarchived_bytes},
+                    {"given_up_bytes", f.given_up_bytes},
                     {"caught_up", f.caught_up},
                     {"condensed_bytes", f.condensed.bytes},
                     {"block_bytes", f.feed.block_bytes},

@@ -284,6 +284,11 @@ void about_uplink(serve::MetricsText& m, const UplinkCounters& f) {
        });
   m.gauge("culprit_forward_waiting_bytes", "Of frames that the collector has not acknowledged.")
       .value(number(f.waiting_bytes));
+  m.gauge("culprit_forward_unarchived_bytes",
+          "Of evidence that the collector received and that is not in its bucket yet.")
+      .value(number(f.unarchived_bytes));
+  m.counter("culprit_forward_given_up_bytes_total", "Of such evidence, deleted since the spool was full.")
+      .value(number(f.given_up_bytes));
   m.gauge("culprit_forward_waits_since_seconds",
           "When an acknowledgement last came while one is missing; else 0.")
       .value(f.waits_since_ns == kNoTime ? 0 : seconds(f.waits_since_ns));

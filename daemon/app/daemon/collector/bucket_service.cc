@@ -152,6 +152,7 @@ void BucketService::beat() {
   options_.query(
       [plan](store::Archive& archive) {
         plan->archive = archive.epoch();
+        plan->committed = archive.evidence_logs();
         if (auto segments = archive.evidence_segments())
           plan->segments = std::move(*segments);
         else
@@ -173,6 +174,7 @@ void BucketService::finish(const UploadPlan& plan) {
   state_.bytes += plan.bytes;
   if (plan.status || plan.waiting_bytes > 0) state_.waiting_bytes = plan.waiting_bytes;
   if (plan.objects > 0) state_.put_ns = plan.now;
+  if (!plan.archived.empty()) options_.archived(plan.archived);
   if (plan.lost_segments > 0)
     options_.report_error(fmt::format(
         "bucket {}: {} of the archive {} deleted before all of it was in an object", state_.bucket,

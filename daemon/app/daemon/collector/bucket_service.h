@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ struct BucketServiceOptions {
   // Runs work on the archive's worker, then `done` on the loop; bytes that it has taken since the start.
   std::function<void(std::function<void(store::Archive&)>, std::function<void()>)> query;
   std::function<uint64_t()> archived_bytes;
+  // By epoch of a log of evidence: up to this frame it is in noted objects.
+  std::function<void(const std::map<uint64_t, uint64_t>&)> archived;
   std::function<void(const std::string&)> report_error, info;
 };
 

@@ -47,12 +47,14 @@ void BucketUploader::run(UploadPlan& plan) {
     auto made = maker_.make(plan.segments, {mark_->segment, mark_->at},
                             {plan.archive, mark_->epoch, mark_->number + 1}, plan.now);
     if (!made) plan.status = tl::unexpected(made.error());
+    plan.all = made && !*made;
     if (!made || !*made) break;
     plan.status = upload(plan, **made);
   }
-  if (mark_) plan.waiting_bytes = waiting(plan);
-  // What failed may still be carried out. A next object of the same number may have more frames, so it gets
-  // another key: that of the next epoch, in which no late row is added.
+  if (plan.all) plan.archived = plan.committed;
+  if (mark_ && !plan.all) plan.waiting_bytes = waiting(plan);
+  // Whether a put or a row came before its error is unknown. The next round asks, in an epoch of its own: no
+  // key is ever put twice with different bytes.
   if (plan.fenced || !plan.status) mark_.reset();
 }
 
@@ -110,6 +112,7 @@ Status BucketUploader::upload(UploadPlan& plan, const store::bucket::MadeObject&
   mark_->number = row.number;
   mark_->segment = row.to_segment;
   mark_->at = row.to_at;
+  for (const auto& [epoch, sequence] : object.reached) plan.archived[epoch] = sequence;
   ++plan.objects;
   plan.bytes += row.bytes;
   plan.lost_segments += object.lost_segments;

@@ -5,6 +5,7 @@
 // One thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,11 +21,14 @@ namespace culprit::app {
 struct UploadPlan {
   uint64_t archive = 0;
   std::vector<store::ReplayPlan::Part> segments;  // of evidence, with committed sizes
+  std::map<uint64_t, uint64_t> committed;         // of its logs of evidence, by epoch: in these sizes
   TimeNs now = 0;
   // The outcome:
   Status status;
-  bool fenced = false;  // another process uploads this archive
-  bool more = false;    // a full object waits
+  bool fenced = false;                    // another process uploads this archive
+  bool more = false;                      // a full object waits
+  bool all = false;                       // all of the plan is in objects
+  std::map<uint64_t, uint64_t> archived;  // by epoch of the log: up to here it is in noted objects
   uint64_t objects = 0, bytes = 0, lost_segments = 0;
   uint64_t waiting_bytes = 0;  // committed, and in no object
 };

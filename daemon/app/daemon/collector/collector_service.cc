@@ -103,9 +103,17 @@ Result<std::unique_ptr<CollectorService>> CollectorService::open(io::Env& env,
   if (c->options_.config == nullptr) return c;
   const auto query = [self](auto work, auto done) { self->query(std::move(work), std::move(done)); };
   const auto archived_bytes = [self] { return self->stats_.stored_bytes; };
+  const auto archived = [self](const auto& logs) {
+    for (const auto& [epoch, sequence] : logs) {
+      uint64_t& known = self->archived_[epoch];
+      if (sequence <= known) continue;
+      known = sequence;
+      if (self->collector_) self->collector_->archived(epoch, sequence);
+    }
+  };
   auto bucket =
       BucketService::start(env, {c->options_.config, c->folder_, &c->files_, c->options_.cluster_ready, query,
-                                 archived_bytes, c->options_.report_error, c->options_.info});
+                                 archived_bytes, archived, c->options_.report_error, c->options_.info});
   if (!bucket) return tl::unexpected(bucket.error());
   c->bucket_ = std::move(*bucket);
   return c;
@@ -159,6 +167,13 @@ void CollectorService::hello(const peer::Hello& hello, HelloDone done) {
   ArchiveItem item;
   item.hello = hello;
   item.answer = std::move(done);
+  if (bucket_)
+    item.answer = [this, done = std::move(item.answer)](Result<std::vector<peer::LogMark>> marks) {
+      if (!marks) return done(std::move(marks));
+      for (peer::LogMark& mark : *marks)
+        if (mark.log == peer::Log::kEvidence) mark.archived = archived_[mark.epoch];
+      done(std::move(marks));
+    };
   queue_.push_back(std::move(item));
   begin_work();
 }

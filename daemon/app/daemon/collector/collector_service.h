@@ -150,6 +150,7 @@ class CollectorService : private collect::FrameSink {
   bool work_due_ = false;                    // the queued frames are processed without waiting for more
   std::unique_ptr<ArchiveRestore> restore_;  // null once the engine has the archive's content
   std::map<std::string, HostFacts> hosts_;
+  std::map<uint64_t, uint64_t> archived_;                   // by epoch of a log of evidence: in noted objects
   std::map<std::string, std::deque<peer::Wanted>> wanted_;  // by host
   store::ArchiveStats stats_;                               // as of the worker's last finished work
   Counters counters_;

@@ -222,6 +222,7 @@ void Recorder::committed(const Outcome& outcome) {
   report_trouble(write_trouble_, offsets ? Status{} : Status(tl::unexpected(offsets.error())), kHeldBack);
   report_dropped(outcome.stats);
   report_evicted(outcome.stats);
+  report_given_up(outcome.stats);
   stats_ = outcome.stats;
   note_frames(outcome.frames);
   unsynced_ = true;
@@ -256,6 +257,17 @@ void Recorder::report_evicted(const store::SpoolStats& now) {
       "spool: spool.max_size ({}) is reached and {} has most of it: its oldest evidence is removed; "
       "evidence of others stays",
       format_bytes(options_.max_bytes), now.evicted_from));
+}
+
+void Recorder::report_given_up(const store::SpoolStats& now) {
+  const TimeNs mono = env_.now(io::Clock::kMonotonic);
+  if (now.given_up_bytes == stats_.given_up_bytes) return;
+  if (reported_given_up_ns_ != kNoTime && mono - reported_given_up_ns_ < kTellDroppedNs) return;
+  reported_given_up_ns_ = mono;
+  options_.report_error(fmt::format(
+      "spool: no room: {} since the start are deleted that the collector received and has not put into its "
+      "bucket; they are lost if that collector is lost with its disk",
+      format_bytes(now.given_up_bytes)));
 }
 
 void Recorder::sync() {
@@ -307,12 +319,12 @@ void Recorder::secure(std::function<void(Result<uint64_t>)> done) {
   });
 }
 
-void Recorder::acknowledged(uint64_t sequence) {
+void Recorder::acknowledged(uint64_t received, uint64_t freed) {
   auto frames = std::make_shared<Frames>();
   auto stats = std::make_shared<store::SpoolStats>();
   worker_->submit(
-      [this, sequence, frames, stats] {
-        spool_->retain_after(sequence);
+      [this, received, freed, frames, stats] {
+        spool_->retain_after(freed, received);
         *frames = frames_of(*spool_);
         *stats = spool_->stats();
       },

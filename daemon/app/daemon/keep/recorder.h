@@ -54,8 +54,8 @@ class Recorder {
   // Calls `done` with the last frame of all batches appended so far, once these frames are synced. An error
   // means that the disk failed; the call may be repeated. Waits while the disk accepts no writes.
   void secure(std::function<void(Result<uint64_t> sequence)> done);
-  // A collector acknowledged the frames up to `sequence`.
-  void acknowledged(uint64_t sequence);
+  // A collector acknowledged the frames up to `received`; those up to `freed` may be deleted.
+  void acknowledged(uint64_t received, uint64_t freed);
   // The job was diagnosed: the spool prefers to retain evidence of the minutes around `time_ns`.
   void pin(const std::string& job, TimeNs time_ns);
   // Work for the store's worker, after all earlier batches.
@@ -113,6 +113,7 @@ class Recorder {
   void commit();
   void report_dropped(const store::SpoolStats& now);
   void report_evicted(const store::SpoolStats& now);
+  void report_given_up(const store::SpoolStats& now);
   void commit_now(Outcome& outcome, TimeNs now);
   void committed(const Outcome& outcome);
   void sync();
@@ -148,6 +149,7 @@ class Recorder {
   std::atomic<uint64_t> index_retries_ = 0, index_lost_ = 0;
   TimeNs reported_dropped_ns_ = kNoTime;                      // monotonic
   TimeNs reported_evicted_ns_ = kNoTime;                      // monotonic
+  TimeNs reported_given_up_ns_ = kNoTime;                     // monotonic
   TimeNs committed_ns_ = kNoTime;                             // monotonic: start of the last commit
   std::string write_trouble_, sync_trouble_, index_trouble_;  // problems as last reported
   uint64_t refused_batches_ = 0;

@@ -157,6 +157,7 @@ Status Uplink::open() {
   replay_->begin_behind(replay_from_);
   reported_ = report(env_.now(io::Clock::kWall));
   acknowledged_ = {spool_->acknowledged(), recorder.frames().acknowledged};
+  archived_ = freed_ = acknowledged_;
   readers_ = std::make_shared<Reader>(files_, recorder.spool_folder(), recorder.frames().epoch, folder_,
                                       spool_->epoch());
   auto worker = env_.worker("condense");
@@ -220,15 +221,14 @@ void Uplink::report_error(ErrorReport& of, const std::string& trouble, const cha
 }
 
 peer::LogBounds Uplink::bounds(peer::Log log) const {
-  const Recorder::Frames& frames =
-      log == peer::Log::kCondensed ? reported_.frames : options_.recorder->frames();
+  const Recorder::Frames& frames = log_frames(log);
   const uint64_t next = std::max(frames.synced, raised_[index(log)]) + 1;
   return {log, frames.epoch, std::min(frames.first, next), next};
 }
 
 void Uplink::read(forward::ReadRequest request, Done done) {
   CULPRIT_CHECK(owner_.here());
-  const uint64_t until = log_synced(request.log);
+  const uint64_t until = log_frames(request.log).synced;
   // A collector that lacks deleted blocks cannot read the sessions that they began.
   const bool lacks = request.with_checkpoint && request.after + 1 < bounds(request.log).first;
   if (lacks && request.log == peer::Log::kCondensed) worker_->submit([this] { feed_->renew(); });
@@ -237,21 +237,22 @@ void Uplink::read(forward::ReadRequest request, Done done) {
                    [frames, done = std::move(done)] { done(std::move(*frames)); });
 }
 
-uint64_t Uplink::log_synced(peer::Log log) const {
-  return log == peer::Log::kCondensed ? reported_.frames.synced : options_.recorder->frames().synced;
+const Recorder::Frames& Uplink::log_frames(peer::Log log) const {
+  return log == peer::Log::kCondensed ? reported_.frames : options_.recorder->frames();
 }
 
 void Uplink::acknowledged(peer::Log log, uint64_t sequence) {
   CULPRIT_CHECK(owner_.here());
-  uint64_t& known = acknowledged_[index(log)];
-  if (sequence <= known) return;
-  known = sequence;
+  const size_t i = index(log);
+  acknowledged_[i] = std::max(acknowledged_[i], sequence);
   look_at_waiting();
-  if (log == peer::Log::kEvidence) return options_.recorder->acknowledged(sequence);
+  const uint64_t safe = archives_[i] ? std::min(acknowledged_[i], archived_[i]) : acknowledged_[i];
+  freed_[i] = std::max(freed_[i], safe);
+  if (log == peer::Log::kEvidence) return options_.recorder->acknowledged(acknowledged_[i], freed_[i]);
   auto frames = std::make_shared<Recorder::Frames>();
   auto stats = std::make_shared<store::SpoolStats>();
   worker_->submit(
-      [this, sequence, frames, stats] {
+      [this, sequence = freed_[i], frames, stats] {
         spool_->retain_after(sequence);
         *frames = frames_of(*spool_);
         *stats = spool_->stats();
@@ -262,13 +263,19 @@ void Uplink::acknowledged(peer::Log log, uint64_t sequence) {
       });
 }
 
-uint64_t Uplink::log_written(peer::Log log) const {
-  return log == peer::Log::kCondensed ? reported_.frames.written : options_.recorder->frames().written;
+uint64_t Uplink::archived(peer::Log log, std::optional<uint64_t> sequence) {
+  CULPRIT_CHECK(owner_.here());
+  uint64_t& known = archived_[index(log)];
+  archives_[index(log)] = sequence.has_value();
+  if (!sequence) return known;
+  known = std::max(known, std::min(*sequence, bounds(log).next - 1));
+  acknowledged(log, acknowledged_[index(log)]);
+  return known;
 }
 
 void Uplink::look_at_waiting() {
   for (const peer::Log log : peer::kLogs)
-    waits_[index(log)].look(log_written(log), acknowledged_[index(log)], env_.now(io::Clock::kWall));
+    waits_[index(log)].look(log_frames(log).written, acknowledged_[index(log)], env_.now(io::Clock::kWall));
 }
 
 // The disk lost synced frames. Later frames get numbers above the collector's; sessions that lost a block
@@ -592,6 +599,8 @@ UplinkCounters Uplink::counters() const {
   if (forwarder_) out.forward = forwarder_->stats();
   const Recorder::Counters evidence = options_.recorder->counters();
   out.condensed = reported_.stats;
+  out.unarchived_bytes = evidence.spool.received_bytes;
+  out.given_up_bytes = evidence.spool.given_up_bytes;
   out.frames = {reported_.frames, options_.recorder->frames()};
   out.feed = reported_.counts;
   out.jobs = reported_.jobs.size();
@@ -599,7 +608,7 @@ UplinkCounters Uplink::counters() const {
   out.trouble = reported_.written ? "" : reported_.written.error().text;
   if (tls_) out.certificate_expires_ns = tls_->expires_ns();
   for (const peer::Log log : peer::kLogs) {
-    if (log_written(log) <= acknowledged_[index(log)]) continue;
+    if (log_frames(log).written <= acknowledged_[index(log)]) continue;
     out.waiting_bytes +=
         log == peer::Log::kCondensed ? reported_.stats.waiting_bytes : evidence.spool.waiting_bytes;
     const TimeNs since = waits_[index(log)].since_ns();

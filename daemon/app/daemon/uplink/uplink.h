@@ -60,6 +60,8 @@ struct UplinkCounters {
   // Wall clock: start of the wait for an acknowledgement; kNoTime: no frame waits.
   TimeNs waits_since_ns = kNoTime;
   uint64_t waiting_bytes = 0;  // unacknowledged bytes of both logs
+  // Acknowledged and not yet in the collector's bucket; those of them that were deleted for room.
+  uint64_t unarchived_bytes = 0, given_up_bytes = 0;
   TimeNs certificate_expires_ns = kNoTime;
   // Examples: "connected to …", "the collector has not acknowledged for 3 h; 4.0 GiB wait".
   std::string sentence;
@@ -89,6 +91,7 @@ class Uplink final : public Pipeline, public forward::FrameSource {
   peer::LogBounds bounds(peer::Log log) const override;
   void read(forward::ReadRequest request, Done done) override;
   void acknowledged(peer::Log log, uint64_t sequence) override;
+  uint64_t archived(peer::Log log, std::optional<uint64_t> sequence) override;
   void fell_behind(peer::Log log, uint64_t committed) override;
   void steps_wanted(const std::string& job, const std::vector<int64_t>& steps) override;
   void stacks_wanted(const peer::StacksWanted& wanted) override;
@@ -133,8 +136,7 @@ class Uplink final : public Pipeline, public forward::FrameSource {
   void beat();
   void forget_removed();
   void finished();
-  uint64_t log_synced(peer::Log log) const;
-  uint64_t log_written(peer::Log log) const;
+  const Recorder::Frames& log_frames(peer::Log log) const;
   void look_at_waiting();
   void report_error(ErrorReport& of, const std::string& trouble, const char* mended);
   static size_t index(peer::Log log) { return static_cast<size_t>(log); }
@@ -157,6 +159,8 @@ class Uplink final : public Pipeline, public forward::FrameSource {
   std::deque<Waiting> waiting_;
   TimeNs flushed_ns_ = kNoTime, ticked_ns_ = kNoTime, forgot_ns_ = 0;  // monotonic
   std::array<uint64_t, 2> raised_ = {}, acknowledged_ = {};
+  std::array<uint64_t, 2> archived_ = {}, freed_ = {};
+  std::array<bool, 2> archives_ = {};  // the last collector puts the log into object storage
   std::array<WaitingSince, 2> waits_;  // wall clock
   std::string tls_trouble_;            // the current problem
   ErrorReport of_disk_, of_refused_, of_tls_, of_link_;

@@ -19,6 +19,7 @@ namespace {
 struct Objects {
   std::vector<MadeObject> made;
   FramePlace at;
+  std::map<uint64_t, uint64_t> reached;  // by epoch of the log
 
   // As a process does it: with `restart` each object is made by a new one.
   void put(Archive& archive, MemoryFiles& files, const std::string& folder, bool restart) {
@@ -29,8 +30,15 @@ struct Objects {
       if (restart) maker = std::make_unique<ObjectMaker>(files, folder);
       auto one = maker->make(*segments, at, {archive.epoch(), 1, made.size() + 1}, 9);
       BOOST_REQUIRE_MESSAGE(one.has_value(), (one ? "" : one.error().text));
-      if (!*one) return;
+      if (!*one) {
+        BOOST_TEST((reached == archive.evidence_logs()));  // all that is committed
+        return;
+      }
       at = (*one)->to;
+      for (const auto& [epoch, sequence] : (*one)->reached) {
+        BOOST_TEST(sequence > reached[epoch]);
+        reached[epoch] = sequence;
+      }
       made.push_back(std::move(**one));
     }
   }
