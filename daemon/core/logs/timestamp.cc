@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/ascii.h"
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
-
-#include "base/ascii.h"
 #endif
 
 namespace culprit::logs {
