@@ -215,7 +215,11 @@ class ClusterRun {
       const auto epoch = gate.epoch(order.job.id);
       if (!epoch || !nodes_[who.node].ordered.insert(what).second) continue;
       const PartHold with{cluster::partition_of(order.job.id), *epoch};
-      const app::ActGate::Answer answer = gate.reserve(order);
+      const app::ActGate::Answer answer = gate.reserve(order, [&](TimeNs ns) {
+        network_.rest(who, ns);
+        return who.alive;
+      });
+      if (!who.alive) return;
       if (answer.state != ActionState::kReserved) {
         ++account_.refused;
         // It says that nothing was done, so it may be ordered again.

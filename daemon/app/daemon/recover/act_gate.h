@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "app/daemon/recover/recovery_trouble.h"
+#include "base/clock.h"
 #include "model/recovery.h"
 #include "store/postgres/ledger_store.h"
 
@@ -35,8 +37,10 @@ class ActGate {
     ActionState state = ActionState::kReserved;  // kReserved: carry it out; else the order's result
     std::string detail;                          // one sentence without a full stop
   };
-  // Just before an order is carried out. May block for some seconds.
-  virtual Answer reserve(const ActionOrder& order) = 0;
+  // Just before an order is carried out. Each call may block for some seconds; between two tries at a source
+  // that does not answer it calls `pause`, which returns false when the daemon ends.
+  using Pause = std::function<bool(TimeNs)>;
+  virtual Answer reserve(const ActionOrder& order, const Pause& pause) = 0;
   // After an order that reserve() permitted.
   virtual void finished() {}
 };

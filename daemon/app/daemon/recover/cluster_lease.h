@@ -35,7 +35,7 @@ class ClusterLease final : public ActGate {
     return is_open() ? std::optional<uint64_t>(0) : std::nullopt;
   }
   bool shares_jobs() const override { return false; }
-  Answer reserve(const ActionOrder&) override {
+  Answer reserve(const ActionOrder&, const Pause&) override {
     if (is_open()) return {};
     return {ActionState::kFailed, "this collector does not hold the Lease"};
   }

@@ -14,6 +14,8 @@ namespace {
 
 constexpr const char* kRemedy = "culprit cluster status";
 constexpr size_t kChangesMost = 256;
+// A restart or failover of the database; tries of an order meanwhile.
+constexpr TimeNs kAwaitDatabase = 60 * kNsPerSecond, kTryAgain = kNsPerSecond;
 
 // The same action of any member has the same text: an attempt of a job is isolated from a host once.
 // Any user names jobs: bytes that the database refuses, or too many of them, must not fail.
@@ -167,17 +169,41 @@ PartitionGate::Answer PartitionGate::refused(const ActionOrder& order, uint32_t 
                       order.job.id.empty() ? order.target : order.job.id, owner_of(part))};
 }
 
-PartitionGate::Answer PartitionGate::reserve(const ActionOrder& order) {
-  using store::postgres::ClusterStore;
+std::optional<uint64_t> PartitionGate::held_epoch(uint32_t part) const {
+  const std::lock_guard lock(mutex_);
+  const auto holds = member_.holds();
+  const auto found = std::ranges::find(holds, part, &PartHold::part);
+  return found == holds.end() ? std::nullopt : std::optional(found->epoch);
+}
+
+PartitionGate::Answer PartitionGate::reserve(const ActionOrder& order, const Pause& pause) {
   const std::string& of = order.job.id.empty() ? order.target : order.job.id;
   const uint32_t part = cluster::partition_of(of);
-  const auto epoch_before = epoch(of);
+  const auto held = held_epoch(part);
+  std::string error;
+  for (TimeNs until = now_() + kAwaitDatabase;;) {
+    if (auto answer = try_reserve(order, part, held, error)) return *answer;
+    if (now_() >= until || !pause(kTryAgain)) break;
+  }
+  if (error.empty()) return refused(order, part);
+  const std::lock_guard lock(mutex_);
+  ++state_.fenced;
+  return {ActionState::kFailed, "nothing was done, for the cluster's database did not store it: " + error};
+}
+
+std::optional<PartitionGate::Answer> PartitionGate::try_reserve(const ActionOrder& order, uint32_t part,
+                                                                std::optional<uint64_t> held,
+                                                                std::string& error) {
+  using store::postgres::ClusterStore;
+  const std::string& of = order.job.id.empty() ? order.target : order.job.id;
   const bool returns = order.kind == OrderKind::kReturn;  // `code` is the op of the isolation
-  if (!is_open() || (!epoch_before && !returns)) return refused(order, part);
+  if ((!held && !returns) || held_epoch(part) != held) return refused(order, part);
+  const auto epoch_before = epoch(of);
+  if (!is_open() || (!epoch_before && !returns)) return std::nullopt;
   if (order.kind == OrderKind::kVerify) {  // it only reads
     const std::lock_guard lock(mutex_);
     ++at_work_;
-    return {};
+    return Answer{};
   }
   store::postgres::ReservedAction action;
   action.what = key_text(what_of(order));
@@ -191,22 +217,20 @@ PartitionGate::Answer PartitionGate::reserve(const ActionOrder& order) {
   action.continues = order.kind == OrderKind::kRunAgain && order.repeats_ns != kNoTime;
   const auto done = store_->reserve(action);
   if (!done) {
-    const std::lock_guard lock(mutex_);
-    ++state_.fenced;
-    return {ActionState::kFailed,
-            "nothing was done, for the cluster's database did not store it: " + done.error().text};
+    error = done.error().text;
+    return std::nullopt;
   }
   if (done->reserved == ClusterStore::Reserved::kByOther)
-    return {ActionState::kSuperseded,
-            fmt::format("ordered before by member {}", respond::one_line(done->by))};
+    return Answer{ActionState::kSuperseded,
+                  fmt::format("ordered before by member {}", respond::one_line(done->by))};
   // A pause since: another owner may have begun.
   const bool still = returns ? is_open() : epoch(of) == epoch_before;
   if (done->reserved == ClusterStore::Reserved::kFenced || !still) return refused(order, part);
   const std::lock_guard lock(mutex_);
-  if (stopped_) return {ActionState::kFailed, "this collector ends"};
+  if (stopped_) return Answer{ActionState::kFailed, "this collector ends"};
   ++state_.reserved;
   ++at_work_;
-  return {};
+  return Answer{};
 }
 
 void PartitionGate::finished() {

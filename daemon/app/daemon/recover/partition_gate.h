@@ -2,7 +2,7 @@
 // partition (core/cluster/member.h), and each action is reserved in the database, with the partition's epoch,
 // just before it is carried out (store/postgres/cluster_store.h).
 //
-// Any thread. Blocking: round(), give_back() and reserve(), each for some seconds at most.
+// Any thread. Blocking: round() and give_back(), for some seconds at most; reserve(), for a minute.
 #pragma once
 
 #include <functional>
@@ -70,12 +70,17 @@ class PartitionGate final : public ActGate {
   std::optional<uint64_t> epoch(const std::string& name) const override;
   bool shares_jobs() const override { return true; }
   std::shared_ptr<store::postgres::LedgerStore> ledger() const override { return ledger_; }
-  Answer reserve(const ActionOrder& order) override;
+  // A database that restarts is awaited for a minute, as long as the partition stays this member's.
+  Answer reserve(const ActionOrder& order, const Pause& pause) override;
   void finished() override;
 
  private:
   std::string owner_of(uint32_t part) const;  // a sentence; under mutex_
   Answer refused(const ActionOrder& order, uint32_t part);
+  // Nothing: the database does not answer. `held`: the partition's epoch when the order came.
+  std::optional<Answer> try_reserve(const ActionOrder& order, uint32_t part, std::optional<uint64_t> held,
+                                    std::string& error);
+  std::optional<uint64_t> held_epoch(uint32_t part) const;                 // owned or fenced
   void note_changes(const store::postgres::ClusterStore::Answer& answer);  // under mutex_
 
   const std::string name_, address_;

@@ -380,7 +380,9 @@ void RecoveryService::carry_out(const ActionOrder& order) {
   if (now.kind == OrderKind::kEndTasks && !(executor_ && executor_->can(now.kind))) {
     if (!gate_) return end_tasks(now);
     const auto answer = std::make_shared<ActGate::Answer>();
-    return query([gate = gate_, now, answer](store::RecoveryStore&) { *answer = gate->reserve(now); },
+    // One try: its thread has the ledger's work too.
+    const auto pause = [](TimeNs) { return false; };
+    return query([=, gate = gate_](store::RecoveryStore&) { *answer = gate->reserve(now, pause); },
                  [this, now, answer] {
                    if (answer->state != ActionState::kReserved)
                      return settle({now.op, answer->state, answer->detail, {}, wall(), {}});

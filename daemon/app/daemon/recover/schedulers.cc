@@ -41,7 +41,7 @@ class GatedBackend final : public respond::Backend {
   std::string_view name() const override { return inner_->name(); }
   bool can(OrderKind kind) const override { return inner_->can(kind); }
   ActionResult carry_out(const ActionOrder& order, respond::Pace& pace) const override {
-    const ActGate::Answer answer = gate_->reserve(order);
+    const ActGate::Answer answer = gate_->reserve(order, [&pace](TimeNs ns) { return pace.pause(ns); });
     if (answer.state != ActionState::kReserved) return respond::result_of(order, answer.state, answer.detail);
     ActionResult out = inner_->carry_out(order, pace);
     gate_->finished();

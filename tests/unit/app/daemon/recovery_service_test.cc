@@ -446,7 +446,7 @@ class FakeGate final : public ActGate {
     return open && own ? std::optional(number) : std::nullopt;
   }
   bool shares_jobs() const override { return true; }
-  Answer reserve(const ActionOrder&) override {
+  Answer reserve(const ActionOrder&, const Pause&) override {
     ++asked;
     return answer;
   }
