@@ -28,8 +28,8 @@ struct PartRow {
 // A collector as the database shows it.
 struct MemberRow {
   std::string name, address;
-  TimeNs age_ns = 0;  // since its last sign of life, by the database's clock
-  bool takes = true;  // partitions: it is below its memory mark
+  TimeNs age_ns = 0;      // since its last sign of life, by the database's clock
+  bool takes = true;      // partitions: it is below its memory mark
   std::string http = {};  // address of its HTTP API for people; empty: it names none
 };
 

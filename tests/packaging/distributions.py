@@ -118,7 +118,8 @@ def release(build: Build) -> str:
         files = sorted(path.name for path in Path(name).iterdir())
         for kind in ("culprit_*.deb", "libculprit0_*.deb", "libculprit-dev_*.deb", "culprit-dev_*.deb",
                      "culprit-*.x86_64.rpm", "culprit-devel-*.rpm", "culprit-*-linux-*.tar.xz",
-                     "culprit-*-py3-none-any.whl", "culprit-*.oci.tar", "culprit-chart-*.tgz", "culprit.spdx.json", "CHANGELOG.md"):
+                     "culprit-*-py3-none-any.whl", "culprit-*.oci.tar", "culprit-chart-*.tgz",
+                     "culprit.spdx.json", "CHANGELOG.md"):
             need(len(list(Path(name).glob(kind))) == 1, f"{kind} is not there once: {files}")
         need(len(checked) == len(files) - 1, f"{len(checked)} checksums of {len(files)} files")
         sizes = [f"{path.name} {path.stat().st_size / 1e6:.2f}" for path in sorted(Path(name).iterdir())]

@@ -145,8 +145,8 @@ std::string job_line(const std::string& state, uint32_t restarts = 0, const std:
 // One pending job of two nodes, and one node, as the view of all shows them.
 std::string queue_line(const std::string& id, const std::string& reason, const char* partition = "train",
                        int restarts = 1) {
-  return id + "|PENDING|1795978600|" + std::to_string(restarts) + "|1|65534|2|" + partition + "||0|" + reason +
-         "\n";
+  return id + "|PENDING|1795978600|" + std::to_string(restarts) + "|1|65534|2|" + partition + "||0|" +
+         reason + "\n";
 }
 std::string node_of(const std::string& name, const std::string& state) {
   return "NodeName=" + name + " Arch=x86_64 State=" + state + " ThreadsPerCore=1 Partitions=train,all \n";
