@@ -347,7 +347,7 @@ def bucket_answers_that_are_lost_change_no_object(context: Context) -> str:
     threading.Thread(target=proxy.serve_forever, daemon=True).start()
     pair.agent.launch()
     pair.agent.writes("--random", "--rate", ".5")
-    wait_until(lambda: Forgetful.puts >= 25, 120, "some puts")
+    wait_until(lambda: Forgetful.puts >= 25, 240, "some puts")
     journal = pair.settle()
     changed = [key for key, sums in Forgetful.bodies.items() if len(set(sums)) > 1]
     again = sum(len(sums) - 1 for sums in Forgetful.bodies.values())
@@ -383,13 +383,15 @@ def bucket_damage_is_a_gap_that_names_the_object(context: Context) -> str:
     wait_until(lambda: pair.first.state_of_bucket()["objects"] >= 4, 90, "four objects")
     journal = pair.settle()
     keys = sorted(pair.swift.keys())
-    bent = bytearray(pair.swift.own("GET", f"{BUCKET}/{keys[0]}"))
+    rows = pair.postgres.ask("SELECT key FROM culprit.segment ORDER BY bytes DESC")
+    damaged, missing = [row[0] for row in rows if row[0] != keys[-1]][:2]  # full of this log, and not its end
+    bent = bytearray(pair.swift.own("GET", f"{BUCKET}/{damaged}"))
     bent[len(bent) // 2] ^= 1
-    pair.swift.own("PUT", f"{BUCKET}/{keys[0]}", bytes(bent))
-    pair.swift.own("DELETE", f"{BUCKET}/{keys[2]}")
+    pair.swift.own("PUT", f"{BUCKET}/{damaged}", bytes(bent))
+    pair.swift.own("DELETE", f"{BUCKET}/{missing}")
     pair.second.start()
     evidence, gaps = pair.second.read(pair.agent), pair.second.gaps(pair.agent)
-    for key, why in ((keys[0], "is damaged"), (keys[2], "is missing")):
+    for key, why in ((damaged, "is damaged"), (missing, "is missing")):
         need(any(key in gap and why in gap for gap in gaps), f"no gap says that {key} {why}: {gaps}")
     need(0 < len(evidence) < len(journal) and evidence.endswith(end_of(journal)),
          f"{len(evidence)} bytes of {len(journal)}, {len(keys)} objects, {gaps}: {evidence[-100:]!r}")

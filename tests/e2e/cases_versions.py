@@ -199,7 +199,7 @@ def versions_newer_minor_collector(context: Context) -> str:
     def welcome(body: bytes) -> bytes:
         marks = b"".join(struct.pack("<BQBQ", kind, epoch, 0, 0) for kind, epoch in logs_of(body))
         said = struct.pack("<HH", 1, 0) + text("9.9.9") + struct.pack("<qH", time.time_ns(), 3) + marks
-        said += struct.pack("<BQBQ", 9, 99, 1, 5) + struct.pack("<Q", 1 << 20) + b"and more"
+        said += struct.pack("<BQBQ", 9, 99, 1, 5) + struct.pack("<QH", 1 << 20, 0) + b"and more"
         return message(WELCOME, said) + message(99, b"x" * 4000) + message(100, b"")
     fake = FakeCollector(context, welcome)
     agent = Agent(context, "node-0", None, fake.port)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a cluster costs its collectors: tests/bench/cluster.py [--hosts N] [BIN_DIR].
+"""What a cluster costs its collectors: tests/bench/members.py [--hosts N] [BIN_DIR].
 
 A job of N hosts is played (`culprit simulate play`) to each of three collectors: once to three that share
 nothing, once to three members over a PostgreSQL of its own. CPU of the collectors and bytes of frames for
