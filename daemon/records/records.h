@@ -13,11 +13,10 @@
 #include "base/status.h"
 #include "model/report.h"
 #include "model/verdict.h"
+#include "records/pool_records.h"
 #include "records/rows.h"
 
 namespace culprit::records {
-
-constexpr size_t kRowsListed = 1000;  // of a list that a person asks for
 
 class Records {
  public:
@@ -72,13 +71,7 @@ class Records {
   // job accuses, or of all if the job is empty.
   virtual Result<std::vector<DeviceFault>> device_faults(const std::string& job = "", uint32_t run = 0) = 0;
 
-  // Adds what a run taught, in place of an earlier row of it, with a row of the log; removes the runs
-  // `removed`.
-  virtual Status teach(const TaughtRow& row, const std::vector<JobRunId>& removed) = 0;
-  virtual Result<std::vector<TaughtRow>> taught() = 0;  // oldest first
-  // Removes what the runs of a job taught, with rows of the log and of audit. kNotFound: nothing.
-  virtual Status forget_taught(const std::string& job, TimeNs time_ns, const std::string& by) = 0;
-  virtual Result<std::vector<PoolLogRow>> pool_log(size_t limit = kRowsListed) = 0;  // newest first
+  virtual PoolRecords& pools() = 0;
 };
 
 }  // namespace culprit::records

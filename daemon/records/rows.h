@@ -13,6 +13,8 @@
 
 namespace culprit::records {
 
+constexpr size_t kRowsListed = 1000;  // of a list that a person asks for
+
 enum class JobState : uint8_t { kRunning = 0, kEndedWell = 1, kFailed = 2, kEnded = 3 };
 std::string_view to_string(JobState state);  // "running", "ended_well", "failed", "ended"
 
@@ -59,14 +61,16 @@ struct DeviceFault {
   TimeNs time_ns = kNoTime;
 };
 
-// What one run taught the pool of its owner.
+// What one run taught the pool of its owner, or, between members of a cluster, that a person took it back.
 struct TaughtRow {
   std::string job;
   uint32_t run = 0;
   std::string owner, why;
   TimeNs time_ns = kNoTime;
   uint64_t forms = 0;
-  std::string text;  // detect::Pool::save()
+  std::string text;            // detect::Pool::save(); of one that was taken back empty
+  std::string member = {};     // whose run it is; empty: this collector's
+  std::string forgotten = {};  // who took it back
 };
 
 // A run entered the pool of its owner, or a person took it back.

@@ -18,7 +18,9 @@ using Statement = Database::Statement;
 
 // ---- the file
 
-Index::Index(const std::string& path) : database_({.path = path, .steps = kSchemaSteps}) {}
+Index::Index(const std::string& path)
+    : database_({.path = path, .steps = kSchemaSteps}),
+      pools_(database_, [this](const AuditRow& row) { return write_audit(row); }) {}
 
 Result<std::unique_ptr<Index>> Index::open(const std::string& path) {
   std::unique_ptr<Index> index(new Index(path));
@@ -374,70 +376,6 @@ Result<std::vector<DeviceFault>> Index::device_faults(const std::string& job, ui
                        row.text(2), static_cast<uint32_t>(row.integer(3)),
                        row.text(4), step ? std::optional(static_cast<int64_t>(*step)) : std::nullopt,
                        row.time(6)};
-  });
-}
-
-// ---- pools
-
-Status Index::teach(const TaughtRow& row, const std::vector<JobRunId>& removed) {
-  return in_transaction([&]() -> Status {
-    Statement put(database_,
-                  "INSERT OR REPLACE INTO taught (job, run, owner, why, time_ns, forms, text) VALUES (?, ?, "
-                  "?, ?, ?, ?, ?)");
-    put.bind(row.job).bind_number(row.run).bind(row.owner).bind(row.why).bind_time(row.time_ns);
-    if (const Status done = put.bind_number(row.forms).bind(row.text).run(); !done) return done;
-    Statement drop(database_, "DELETE FROM taught WHERE job = ? AND run = ?");
-    for (const auto& [job, run] : removed)
-      if (const Status done = drop.again().bind(job).bind_number(run).run(); !done) return done;
-    Statement log(database_,
-                  "INSERT INTO pool_log (time_ns, what, job, run, owner, why, forms, who) VALUES (?, "
-                  "'learned', ?, ?, ?, ?, ?, '')");
-    log.bind_time(row.time_ns).bind(row.job).bind_number(row.run).bind(row.owner).bind(row.why);
-    return log.bind_number(row.forms).run();
-  });
-}
-
-Result<std::vector<TaughtRow>> Index::taught() {
-  Statement get(database_,
-                "SELECT job, run, owner, why, time_ns, forms, text FROM taught ORDER BY time_ns, rowid");
-  return get.rows<TaughtRow>([](const auto& row) {
-    return TaughtRow{row.text(0), static_cast<uint32_t>(row.integer(1)),
-                     row.text(2), row.text(3),
-                     row.time(4), row.number(5).value_or(0),
-                     row.text(6)};
-  });
-}
-
-Status Index::forget_taught(const std::string& job, TimeNs time_ns, const std::string& by) {
-  return in_transaction([&]() -> Status {
-    Statement log(database_,
-                  "INSERT INTO pool_log (time_ns, what, job, run, owner, why, forms, who) SELECT ?, "
-                  "'forgotten', job, run, owner, why, forms, ? FROM taught WHERE job = ? ORDER BY run");
-    if (const Status done = log.bind_time(time_ns).bind(by).bind(job).run(); !done) return done;
-    if (database_.changes() == 0)
-      return fail(ErrorCode::kNotFound, fmt::format("job {} taught nothing that counts", job));
-    Statement drop(database_, "DELETE FROM taught WHERE job = ?");
-    if (const Status done = drop.bind(job).run(); !done) return done;
-    return write_audit({time_ns, by, "forget", job, ""});
-  });
-}
-
-Result<std::vector<PoolLogRow>> Index::pool_log(size_t limit) {
-  Statement get(database_,
-                "SELECT time_ns, what, job, run, owner, why, forms, who, what = 'learned' AND EXISTS (SELECT "
-                "1 FROM taught t WHERE t.job = l.job AND t.run = l.run AND t.time_ns IS l.time_ns) FROM "
-                "pool_log l ORDER BY row DESC LIMIT ?");
-  get.bind(limit);
-  return get.rows<PoolLogRow>([](const auto& row) {
-    return PoolLogRow{row.time(0),
-                      row.text(1),
-                      row.text(2),
-                      static_cast<uint32_t>(row.integer(3)),
-                      row.text(4),
-                      row.text(5),
-                      row.number(6).value_or(0),
-                      row.text(7),
-                      row.integer(8) != 0};
   });
 }
 

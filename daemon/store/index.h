@@ -23,6 +23,7 @@
 #include "base/time.h"
 #include "records/records.h"
 #include "store/database.h"
+#include "store/index_pools.h"
 
 namespace culprit::store {
 
@@ -85,10 +86,7 @@ class Index : public records::Records {
   Status remove_device_faults(const std::string& job, uint32_t run, const std::string& diagnosis) override;
   Result<std::vector<records::DeviceFault>> device_faults(const std::string& job = "",
                                                           uint32_t run = 0) override;
-  Status teach(const records::TaughtRow& row, const std::vector<records::JobRunId>& removed) override;
-  Result<std::vector<records::TaughtRow>> taught() override;
-  Status forget_taught(const std::string& job, TimeNs time_ns, const std::string& by) override;
-  Result<std::vector<records::PoolLogRow>> pool_log(size_t limit = records::kRowsListed) override;
+  records::PoolRecords& pools() override { return pools_; }
 
  private:
   // Number of writes between two checks of the row limits: counting the rows costs more than writing one.
@@ -106,6 +104,7 @@ class Index : public records::Records {
   Status hold_bounds();
 
   Database database_;
+  IndexPools pools_;
   uint64_t writes_ = 0;
   records::Changed changed_;
   std::set<std::tuple<std::string, uint32_t, std::string>> unreadable_;

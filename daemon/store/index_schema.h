@@ -8,7 +8,7 @@
 namespace culprit::store {
 
 // Times are nanoseconds since the epoch, or null. Texts are stored as bytes, because ids are untrusted.
-inline constexpr std::array<std::string_view, 8> kSchemaSteps = {R"sql(
+inline constexpr std::array<std::string_view, 9> kSchemaSteps = {R"sql(
 CREATE TABLE jobs (
   id TEXT PRIMARY KEY, state INTEGER NOT NULL, first_ns INTEGER, last_ns INTEGER, ended_ns INTEGER,
   hosts TEXT NOT NULL, verdict TEXT NOT NULL, run INTEGER NOT NULL DEFAULT 0);
@@ -115,6 +115,13 @@ CREATE TABLE unshared (
   job TEXT NOT NULL, id TEXT NOT NULL, member TEXT NOT NULL, run INTEGER NOT NULL, first_ns INTEGER,
   last_ns INTEGER, kind TEXT NOT NULL, is_right INTEGER NOT NULL, who TEXT NOT NULL, time_ns INTEGER,
   rule TEXT NOT NULL, PRIMARY KEY (job, id, member));
+)sql",
+                                                                 R"sql(
+-- 9: what the members of a cluster taught each other. `shared`: the others have it.
+ALTER TABLE taught ADD COLUMN member TEXT NOT NULL DEFAULT '';
+ALTER TABLE taught ADD COLUMN shared INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE pool_log ADD COLUMN shared INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX pool_log_forgotten ON pool_log (job, run) WHERE what = 'forgotten';
 )sql"};
 
 }  // namespace culprit::store

@@ -34,13 +34,6 @@ constexpr TimeNs kEndWithinNs = 4 * kNsPerSecond;
 // Jobs over all hosts for which a collector has an engine; ended jobs are dropped first.
 constexpr size_t kCollectorJobs = 1024;
 
-template <class Service>
-Status put_into(std::unique_ptr<Service>& to, Result<std::unique_ptr<Service>> started) {
-  if (!started) return tl::unexpected(started.error());
-  to = std::move(*started);
-  return {};
-}
-
 // Role "both" accepts agents if an address or a certificate for them is configured.
 bool collects(const Config& config) {
   if (config.role == DaemonRole::kAgent) return false;
@@ -313,22 +306,13 @@ Status Daemon::start_alerts() {
   alerts_ = std::move(*opened);
   verdicts_->subscribe([this](std::span<const RunVerdict> verdicts) { alerts_->on_verdicts(verdicts); });
   const auto log = [this](LogLevel level, const std::string& what) { say(level, what); };
-  if (const Status leased = put_into(leases_, LeaseService::start(env_, {&config_, log})); !leased)
-    return leased;
-  if (leases_) {
-    auto shared = SharedReports::start(env_, {&config_, leases_->gate(), log, scheduler_ids(recovery_)});
-    if (const Status ready = put_into(shared_, std::move(shared)); !ready) return ready;
-    verdicts_->subscribe([this](std::span<const RunVerdict> verdicts) {
-      for (const RunVerdict& one : verdicts) shared_->changed(one.job);
-    });
-    auto judgements = SharedJudgements::start(env_, {&config_, shared_.get(), leases_->gate(),
-                                                     recorder_.get(), engine_.get(), verdicts_.get(), log});
-    if (const Status ready = put_into(judgements_, std::move(judgements)); !ready) return ready;
-  }
-  if (config_.act.scheduler == Scheduler::kNone) return {};
+  const Status sharing = start_sharing(
+      env_, {&config_, recorder_.get(), engine_.get(), verdicts_.get(), log, scheduler_ids(recovery_)},
+      sharing_);
+  if (!sharing || config_.act.scheduler == Scheduler::kNone) return sharing;
   RecoveryServiceOptions recovery;
   recovery.config = &config_;
-  if (leases_) recovery.gate = leases_->gate();
+  if (sharing_.leases) recovery.gate = sharing_.leases->gate();
   recovery.engine = engine_.get();
   recovery.log = log;
   recovery.end_tasks = [this](const std::vector<std::string>& hosts, const peer::EndTasks& request) {
@@ -382,7 +366,7 @@ Status Daemon::start_collecting() {
   options.limits.checked = [this](const std::string& host, const peer::Message& result) {
     if (recovery_) recovery_->checked(host, result);
   };
-  if (config_.cluster.used()) share_jobs(options, config_, leases_, recovery_);
+  if (config_.cluster.used()) share_jobs(options, config_, sharing_.leases, recovery_);
   auto opened = CollectorService::open(env_, std::move(options));
   if (!opened) return tl::unexpected(opened.error());
   collector_ = std::move(*opened);
@@ -609,9 +593,10 @@ void Daemon::make_api() {
   parts.alerts = alerts_.get();
   parts.verdicts = verdicts_.get();
   parts.recovery = recovery_.get();
-  parts.leases = leases_.get();
-  parts.shared = shared_.get();
-  parts.judgements = judgements_.get();
+  parts.leases = sharing_.leases.get();
+  parts.shared = sharing_.reports.get();
+  parts.judgements = sharing_.judgements.get();
+  parts.shared_pools = sharing_.pools.get();
   if (recovery_)
     parts.repaired = [this](const std::string& host, const std::string& by) {
       recovery_->repaired(host, by);
@@ -629,12 +614,12 @@ void Daemon::make_api() {
     source_ = std::make_unique<ForwardingApi>(env_, std::move(parts));
   else
     source_ = std::make_unique<DaemonApi>(env_, std::move(parts));
-  if (shared_) shared_->begin(source_->own_reports());
+  if (sharing_.reports) sharing_.reports->begin(source_->own_reports());
   api_ = std::make_unique<serve::Api>(env_, *source_, config_.host.name);
   advice_api_ = std::make_unique<AdviceApi>(
       env_, AdviceApi::Parts{&config_, engine_.get(), collector_.get(), [this] { return advice_.get(); }});
   api_->set_advice(advice_api_.get());
-  if (leases_) api_->set_cluster([this] { return dump(cluster_members(*leases_)); });
+  if (sharing_.leases) api_->set_cluster([this] { return dump(cluster_members(*sharing_.leases)); });
   if (recovery_) {
     recovery_api_ = std::make_unique<RecoveryApi>(env_, *recovery_, *recorder_);
     api_->set_recovery(recovery_api_.get());
@@ -662,9 +647,7 @@ void Daemon::beat() {
   report_hang();
   if (late_ && counts_.restored) late_->beat();
   if (verdicts_) verdicts_->beat();
-  if (leases_) leases_->beat();
-  if (shared_) shared_->beat(counts_.restored);
-  if (judgements_) judgements_->beat();
+  sharing_.beat(counts_.restored);
   if (recovery_) recovery_->beat();
   if (watch_.stuck(mono())) return;
   if (options_.service.watchdog_ns > 0) (void)notify_.feed_watchdog();
@@ -718,9 +701,7 @@ void Daemon::stop() {
   if (checks_) checks_->stop();
   if (copies_) copies_->stop();
   if (recovery_) recovery_->stop();
-  if (leases_) leases_->stop();
-  if (shared_) shared_->stop();
-  if (judgements_) judgements_->stop();
+  sharing_.stop();
   // Stops the store first: the engine may have a long queue; the next start ingests the rest of it.
   const auto finish_rest = [this] { collector_ ? collector_->stop([this] { finish(); }) : finish(); };
   const auto finish_all = [this, finish_rest] { plugins_ ? plugins_->stop(finish_rest) : finish_rest(); };

@@ -30,9 +30,8 @@
 #include "app/daemon/intake/sources.h"
 #include "app/daemon/keep/recorder.h"
 #include "app/daemon/recover/job_owners.h"
-#include "app/daemon/recover/lease_service.h"
 #include "app/daemon/recover/recovery_service.h"
-#include "app/daemon/recover/shared_reports.h"
+#include "app/daemon/recover/sharing.h"
 #include "app/daemon/self/black_box.h"
 #include "app/daemon/self/log.h"
 #include "app/daemon/self/notify.h"
@@ -150,10 +149,8 @@ class Daemon {
   std::unique_ptr<EventDelivery> delivery_;      // set with an engine
   std::unique_ptr<VerdictFeed> verdicts_;        // set with an engine
   std::unique_ptr<AlertService> alerts_;         // set with an engine
-  std::unique_ptr<LeaseService> leases_;         // null: no other collector shares the jobs
-  std::unique_ptr<SharedReports> shared_;        // set with leases_
-  std::unique_ptr<SharedJudgements> judgements_;
-  std::unique_ptr<RecoveryService> recovery_;  // null: this daemon is not a collector, or has no ledger
+  Sharing sharing_;                              // empty: no other collector shares the jobs
+  std::unique_ptr<RecoveryService> recovery_;    // null: this daemon is not a collector, or has no ledger
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Restore> restore_;
   std::unique_ptr<LateReading> late_;  // set with an engine once all stored data is restored

@@ -140,8 +140,8 @@ void EventDelivery::record_pool(const std::shared_ptr<const PoolChange>& change)
     if (!text) return tl::unexpected(text.error());
     std::vector<records::JobRunId> removed;
     for (const NormalPools::Run& run : change->removed) removed.emplace_back(run.job, run.run);
-    return index.teach({t.job, t.run, t.owner, t.why, t.time_ns, t.pool.forms.size(), std::move(*text)},
-                       removed);
+    return index.pools().teach(
+        {t.job, t.run, t.owner, t.why, t.time_ns, t.pool.forms.size(), std::move(*text)}, removed);
   });
 }
 

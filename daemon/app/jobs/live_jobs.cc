@@ -319,11 +319,14 @@ size_t LiveJobs::running() const {
                                            [](const auto& j) { return j.second->running(); }));
 }
 
-const NormalPools& LiveJobs::pools() const { return impl_->pools; }
-
-size_t LiveJobs::forget_taught(const std::string& job) {
+NormalPools& LiveJobs::pools() {
   CULPRIT_CHECK(impl_->owner.here());
-  const size_t out = impl_->pools.forget(job);
+  return impl_->pools;
+}
+
+size_t LiveJobs::forget_taught(const std::string& job, std::optional<uint32_t> run) {
+  CULPRIT_CHECK(impl_->owner.here());
+  const size_t out = impl_->pools.forget(job, run);
   for (auto& [id, running] : impl_->jobs)
     if (out > 0) running->choose_pool();
   return out;

@@ -212,9 +212,9 @@ class LiveJobs {
   size_t running() const;
   size_t remote_streams() const;
   size_t streams() const;  // streams in memory: growing ones, and ended streams of running jobs
-  const NormalPools& pools() const;
-  // Removes what the runs of a job taught, also from running jobs. Returns the number of runs.
-  size_t forget_taught(const std::string& job);
+  NormalPools& pools();    // what is added counts from the next report on
+  // Removes what a run of a job taught, or all its runs, also from running jobs. Returns the number of runs.
+  size_t forget_taught(const std::string& job, std::optional<uint32_t> run = std::nullopt);
   const LiveCounts& counts() const;
 
  private:

@@ -70,9 +70,11 @@ std::vector<NormalPools::Run> NormalPools::add(TaughtJob taught) {
     rebuild(owner);
   } else {
     ++jobs_;
-    owner.taught.push_back(std::move(taught));
-    learn(owner, owner.taught.back());
-    if (owner.taught.size() > kOfOwner) drop_oldest(owners_.find(owner.taught.back().owner), removed);
+    const std::string name = taught.owner;
+    learn(owner, taught);
+    const auto after = std::ranges::upper_bound(owner.taught, taught.time_ns, {}, &TaughtJob::time_ns);
+    owner.taught.insert(after, std::move(taught));
+    if (owner.taught.size() > kOfOwner) drop_oldest(owners_.find(name), removed);
   }
   hold_bounds(removed);
   return removed;
@@ -89,14 +91,15 @@ void NormalPools::hold_bounds(std::vector<Run>& removed) {
   for (size_t left = idle->second.taught.size(); left > 0; --left) drop_oldest(idle, removed);
 }
 
-size_t NormalPools::forget(const std::string& job) {
+size_t NormalPools::forget(const std::string& job, std::optional<uint32_t> run) {
   size_t out = 0;
+  const auto is_meant = [&](const TaughtJob& t) { return t.job == job && run.value_or(t.run) == t.run; };
   for (auto owner = owners_.begin(); owner != owners_.end();) {
     Owner& of = owner->second;
     const size_t before = of.taught.size();
     for (const TaughtJob& taught : of.taught)
-      if (taught.job == job) of.bytes -= bytes_of(taught.pool), bytes_ -= bytes_of(taught.pool);
-    std::erase_if(of.taught, [&](const TaughtJob& taught) { return taught.job == job; });
+      if (is_meant(taught)) of.bytes -= bytes_of(taught.pool), bytes_ -= bytes_of(taught.pool);
+    std::erase_if(of.taught, is_meant);
     const size_t taken = before - of.taught.size();
     out += taken;
     if (taken > 0) rebuild(of);
@@ -125,6 +128,12 @@ detect::Pool NormalPools::merged(const std::vector<uint64_t>& kinds) const {
   for (const auto& [name, owner] : owners_)
     for (const Kind& kind : owner.kinds)
       if (std::ranges::find(kinds, kind.id) != kinds.end()) out.merge(kind.pool);
+  return out;
+}
+
+std::vector<TaughtJob> NormalPools::taught() const {
+  std::vector<TaughtJob> out;
+  for (const auto& [name, owner] : owners_) out.insert(out.end(), owner.taught.begin(), owner.taught.end());
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,16 +43,18 @@ class NormalPools {
     uint32_t run = 0;
     bool operator==(const Run&) const = default;
   };
-  // Adds a contribution, replacing one of the same run. Returns the dropped runs.
+  // Adds a contribution, replacing one of the same run. Returns the dropped runs, the oldest ones.
   std::vector<Run> add(TaughtJob taught);
-  // Removes what the runs of this job taught. Returns their number.
-  size_t forget(const std::string& job);
+  // Removes what this run of the job taught, or all its runs. Returns their number.
+  size_t forget(const std::string& job, std::optional<uint32_t> run = std::nullopt);
 
   // The kinds of jobs that a job of this owner is compared with (empty owner: only trusted kinds): all, or
   // those that resemble the log.
   std::vector<uint64_t> kinds(const std::string& owner, const logs::JobLog* log = nullptr) const;
   // Their pools in one.
   detect::Pool merged(const std::vector<uint64_t>& kinds) const;
+  // All contributions; of each owner the oldest first.
+  std::vector<TaughtJob> taught() const;
   // The pools of all owners merged into one.
   detect::Pool all() const;
   size_t jobs() const { return jobs_; }
@@ -64,7 +67,7 @@ class NormalPools {
     detect::Pool pool;
   };
   struct Owner {
-    std::vector<TaughtJob> taught;  // contributions in order of arrival
+    std::vector<TaughtJob> taught;  // contributions, oldest first
     std::vector<Kind> kinds;
     size_t bytes = 0;
     uint64_t turn = 0;  // turn of the last contribution

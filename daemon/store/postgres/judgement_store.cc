@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/hash.h"
 #include "base/text.h"
 #include "model/json_writer.h"
-#include "store/postgres/hex.h"
+#include "store/postgres/columns.h"
 
 namespace culprit::store::postgres {
 namespace {
@@ -41,23 +40,10 @@ constexpr const char* kJudgementNews =
 constexpr const char* kPruneJudgements =
     "DELETE FROM culprit.judgement WHERE at < clock_timestamp() - interval '400 days'";
 
-// PostgreSQL has no text with a zero byte.
-std::string sound_text(const std::string& text) {
-  std::string out = to_utf8(text);
-  std::erase(out, '\0');
-  return shorten(out, kTextBytes);
-}
-
 // The same diagnosis of the same member's run has the same key.
 std::string key_of(const records::Judgement& j, const std::string& of) {
   const std::string text = fmt::format("{}\n{}\n{}", of, j.id, j.job);
   return hex64(hash64(text)) + hex64(hash64(text + "\n"));
-}
-
-template <class Number>
-bool read_number(const std::string& text, Number& out) {
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc() && stop == text.data() + text.size();
 }
 
 bool is_id(const std::string& id) {
@@ -100,16 +86,16 @@ Status JudgementStore::put(const std::vector<records::Judgement>& judgements) {
     w.object([&] {
       w.field("key", key_of(j, of));
       w.field("job", to_hex(j.job));
-      w.field("id", sound_text(j.id));
-      w.field("numbered_by", sound_text(of));
+      w.field("id", sound_text(j.id, kTextBytes));
+      w.field("numbered_by", sound_text(of, kTextBytes));
       w.field("run", j.seen->run);
       w.field("first_ns", std::max<TimeNs>(j.seen->first_ns, 0));
       w.field("last_ns", std::max<TimeNs>({j.seen->last_ns, j.seen->first_ns, 0}));
-      w.field("kind", sound_text(j.seen->kind));
+      w.field("kind", sound_text(j.seen->kind, kTextBytes));
       w.field("is_right", j.right);
-      w.field("who", sound_text(j.by));
+      w.field("who", sound_text(j.by, kTextBytes));
       w.field("time_ns", j.time_ns);
-      w.field("rule", sound_text(j.rule));
+      w.field("rule", sound_text(j.rule, kTextBytes));
     });
   });
   const std::string values[] = {w.finish(), member_};

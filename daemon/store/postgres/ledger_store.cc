@@ -1,9 +1,7 @@
 #include "store/postgres/ledger_store.h"
 
-#include <charconv>
-
-#include "base/text.h"
 #include "model/json_writer.h"
+#include "store/postgres/columns.h"
 
 namespace culprit::store::postgres {
 namespace {
@@ -32,19 +30,12 @@ constexpr const char* kOfJobs =
 constexpr const char* kPruneLedger =
     "DELETE FROM culprit.ledger WHERE at < clock_timestamp() - interval '400 days'";
 
-// PostgreSQL has no text with a zero byte.
-std::string sound(const std::string& text) {
-  std::string out = to_utf8(text);
-  std::erase(out, '\0');
-  return out;
-}
-
 std::vector<LedgerLine> lines_of(Rows rows) {
   std::vector<LedgerLine> out;
   for (auto& row : rows) {
     if (row.size() != 7) continue;
     int64_t stamp = 0;
-    std::from_chars(row[3].data(), row[3].data() + row[3].size(), stamp);
+    (void)read_number(row[3], stamp);
     out.push_back({std::move(row[0]), std::move(row[1]), std::move(row[2]), stamp, std::move(row[4]),
                    std::move(row[5])});
   }
@@ -63,10 +54,10 @@ Status LedgerStore::put(const std::vector<LedgerLine>& lines) {
   w.array(lines, [&](const LedgerLine& one) {
     w.object([&] {
       w.field("kind", one.kind);
-      w.field("key", sound(one.key));
-      w.field("job", sound(one.job));
+      w.field("key", sound_text(one.key));
+      w.field("job", sound_text(one.job));
       w.field("stamp", one.stamp);
-      w.field("line", sound(one.line));
+      w.field("line", sound_text(one.line));
     });
   });
   const auto done = run(kPutLines, {w.finish(), member_});
@@ -82,7 +73,7 @@ Result<std::vector<LedgerLine>> LedgerStore::news() {
 
 Result<std::vector<LedgerLine>> LedgerStore::of_jobs(const std::vector<std::string>& jobs) {
   JsonWriter w;
-  w.array(jobs, [&](const std::string& job) { w.write(sound(job)); });
+  w.array(jobs, [&](const std::string& job) { w.write(sound_text(job)); });
   auto rows = run(kOfJobs, {w.finish(), std::to_string(kReadLines)});
   if (!rows) return tl::unexpected(rows.error());
   return lines_of(std::move(*rows));

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "store/postgres/hex.h"
+#include "store/postgres/columns.h"
 
 namespace culprit::store::postgres {
 namespace {

@@ -125,6 +125,23 @@ constexpr Version kVersions[] = {
       at timestamptz NOT NULL
     );
     CREATE INDEX judgement_at ON culprit.judgement (at);)"},
+    // What healthy jobs taught.
+    {8, R"(
+    CREATE TABLE culprit.pool (
+      key text PRIMARY KEY,
+      job bytea NOT NULL,
+      run bigint NOT NULL,
+      owner text NOT NULL,
+      why text NOT NULL,
+      time_ns bigint NOT NULL,
+      forms bigint NOT NULL,
+      body bytea NOT NULL,
+      forgotten text NOT NULL,
+      member text NOT NULL,
+      at timestamptz NOT NULL
+    );
+    CREATE INDEX pool_at ON culprit.pool (at);
+    CREATE INDEX pool_owner ON culprit.pool (owner, time_ns);)"},
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <array>
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -350,37 +351,81 @@ BOOST_AUTO_TEST_CASE(what_jobs_taught_is_kept_logged_and_taken_back_by_job) {
   Folder folder;
   const auto jobs = [](Index& index) {
     std::string out;
-    const auto rows = index.taught();
+    const auto rows = index.pools().taught();
     for (const TaughtRow& row : *rows) out += row.job + "/" + std::to_string(row.run) + "=" + row.text + " ";
     return out;
   };
   const auto log = [](Index& index) {
     std::string out;
-    const auto rows = index.pool_log();
+    const auto rows = index.pools().log();
     for (const PoolLogRow& row : *rows)
       out += row.what + " " + row.job + "/" + std::to_string(row.run) + row.who + (row.counts ? "+ " : " ");
     return out;
   };
   {
     auto index = open_index(folder);
-    must(index->teach({"a", 0, "user 1", "its word", 5, 2, std::string("two\0three", 9)}, {}));
-    must(index->teach({"a", 1, "user 1", "its word", 6, 2, "y"}, {}));
-    must(index->teach({"b", 0, "trusted", "its word", 7, 1, "z"}, {}));
-    must(index->teach({"c", 0, "user 2", "its word", 8, 1, "u"}, {{"b", 0}}));
+    must(index->pools().teach({"a", 0, "user 1", "its word", 5, 2, std::string("two\0three", 9)}, {}));
+    must(index->pools().teach({"a", 1, "user 1", "its word", 6, 2, "y"}, {}));
+    must(index->pools().teach({"b", 0, "trusted", "its word", 7, 1, "z"}, {}));
+    must(index->pools().teach({"c", 0, "user 2", "its word", 8, 1, "u"}, {{"b", 0}}));
   }
   auto index = open_index(folder);
   BOOST_TEST(jobs(*index) == "a/0=" + std::string("two\0three", 9) + " a/1=y c/0=u ");
   BOOST_TEST(log(*index) == "learned c/0+ learned b/0 learned a/1+ learned a/0+ ");
-  must(index->forget_taught("a", 9, "root"));
+  must(index->pools().forget("a", 9, "root"));
   BOOST_TEST(jobs(*index) == "c/0=u ");
   BOOST_TEST(log(*index) ==
              "forgotten a/1root forgotten a/0root learned c/0+ learned b/0 learned a/1 "
              "learned a/0 ");
   BOOST_TEST((index->audits(1)->front().what == "forget" && index->audits(1)->front().subject == "a"));
-  const Status again = index->forget_taught("a", 10, "root");
+  const Status again = index->pools().forget("a", 10, "root");
   BOOST_REQUIRE(!again.has_value());
   BOOST_TEST((again.error().code == ErrorCode::kNotFound));
-  BOOST_TEST(index->pool_log()->size() == 6u);
+  BOOST_TEST(index->pools().log()->size() == 6u);
+}
+
+BOOST_AUTO_TEST_CASE(what_other_members_lack_of_the_pool_waits_until_they_have_it) {
+  Folder folder;
+  const auto waiting = [](Index& index, std::span<const TaughtRow> shared = {}) {
+    std::string out;
+    const auto rows = index.pools().unshared(shared);
+    for (const TaughtRow& row : *rows)
+      out += row.job + "/" + std::to_string(row.run) + "=" + row.text + row.forgotten + " ";
+    return out;
+  };
+  auto index = open_index(folder);
+  must(index->pools().teach({"a", 0, "user 1", "its word", 5, 2, "x"}, {}));
+  must(index->pools().teach({"b", 0, "user 1", "its word", 6, 1, "y"}, {}));
+  must(index->pools().teach({"c", 0, "user 1", "its word", 7, 1, "z", "y"}, {}));
+  must(index->pools().forget("b", 9, "root"));
+  BOOST_TEST(waiting(*index) == "a/0=x b/0=root ", "another member's own is not given back");
+  const TaughtRow early{"a", 0, "", "", 4, 0, ""};
+  BOOST_TEST(waiting(*index, {{early}}) == "a/0=x b/0=root ");
+  const TaughtRow a{"a", 0, "", "", 5, 0, ""}, b{"b", 0, "", "", 9, 0, "", "", "root"};
+  const std::array both{a, b};
+  BOOST_TEST(waiting(*index, both) == "");
+  index.reset();
+  index = open_index(folder);
+  BOOST_TEST(waiting(*index) == "");
+  BOOST_TEST(index->pools().taught()->back().member == "y");
+}
+
+BOOST_AUTO_TEST_CASE(the_latest_word_of_another_member_on_a_run_counts) {
+  Folder folder;
+  auto index = open_index(folder);
+  const auto is_news = [&](TimeNs time_ns) {
+    return *index->pools().is_news({"a", 1, "user 1", "its word", time_ns, 2, "x", "y"});
+  };
+  BOOST_TEST(is_news(5));
+  must(index->pools().teach({"a", 1, "user 1", "its word", 5, 2, "x", "y"}, {}));
+  BOOST_TEST(index->pools().log()->front().why == "at y: its word");
+  BOOST_TEST((!is_news(5) && is_news(6)));
+  must(index->pools().take_back({"a", 1, "user 1", "its word", 7, 2, "", "y", "root at y"}));
+  BOOST_TEST(index->pools().taught()->empty());
+  BOOST_TEST((index->pools().log()->front().what == "forgotten" &&
+              index->pools().log()->front().who == "root at y"));
+  BOOST_TEST((!is_news(7) && is_news(8)));
+  BOOST_TEST(index->pools().unshared({})->empty());
 }
 
 BOOST_AUTO_TEST_CASE(cleared_hosts_are_kept) {
@@ -594,7 +639,8 @@ std::vector<std::string> rows_by_version() {
                                    {"'no json', 'open', '', NULL)", ", 0"}})
     newest.insert(newest.find(row) + std::string_view(row).size() - 1, leads);
   rows.push_back(newest);
-  rows.push_back(std::move(newest));  // version 8 has a further table alone
+  rows.push_back(newest);             // version 8 has a further table alone
+  rows.push_back(std::move(newest));  // version 9 has further columns with defaults
   return rows;
 }
 

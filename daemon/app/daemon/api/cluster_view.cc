@@ -115,6 +115,32 @@ void about_judgements(serve::MetricsText& m, const SharedJudgements& judgements)
       .value(value(counts.failed));
 }
 
+nlohmann::json pools_status(const SharedPools& pools) {
+  const SharedPools::Counts& counts = pools.counts();
+  nlohmann::json out = {
+      {"published", counts.published}, {"applied", counts.applied}, {"refused", counts.refused},
+      {"waiting", counts.waiting},     {"trouble", nullptr},        {"trouble_since_ns", nullptr}};
+  if (pools.trouble().empty()) return out;
+  out["trouble"] = to_utf8(pools.trouble());
+  out["trouble_since_ns"] = pools.trouble_since();
+  return out;
+}
+
+void about_pools(serve::MetricsText& m, const SharedPools& pools) {
+  const SharedPools::Counts& counts = pools.counts();
+  const auto value = [](uint64_t n) { return static_cast<double>(n); };
+  m.counter("culprit_cluster_pools_total",
+            "What healthy jobs taught, or a person took back: published to the other members, applied here, "
+            "or refused since the row has another form.")
+      .value(value(counts.published), {{"result", "published"}})
+      .value(value(counts.applied), {{"result", "applied"}})
+      .value(value(counts.refused), {{"result", "refused"}});
+  m.gauge("culprit_cluster_pools_waiting", "Of these, what the other members do not have yet.")
+      .value(value(counts.waiting));
+  m.counter("culprit_cluster_pools_failed_total", "Times that the database did not take or give them.")
+      .value(value(counts.failed));
+}
+
 nlohmann::json cluster_members(const LeaseService& leases) {
   const PartitionGate::State state = leases.gate()->state();
   std::map<std::string, nlohmann::json> parts;

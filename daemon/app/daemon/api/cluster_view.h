@@ -6,6 +6,7 @@
 #include "app/daemon/collector/bucket_service.h"
 #include "app/daemon/recover/lease_service.h"
 #include "app/daemon/recover/shared_judgements.h"
+#include "app/daemon/recover/shared_pools.h"
 #include "app/daemon/recover/shared_reports.h"
 #include "serve/metrics.h"
 
@@ -16,6 +17,9 @@ nlohmann::json cluster_members(const LeaseService& leases);
 // The member "judgements" of cluster_status().
 nlohmann::json judgements_status(const SharedJudgements& judgements);
 void about_judgements(serve::MetricsText& metrics, const SharedJudgements& judgements);
+// The member "pools" of cluster_status().
+nlohmann::json pools_status(const SharedPools& pools);
+void about_pools(serve::MetricsText& metrics, const SharedPools& pools);
 nlohmann::json cluster_status(const LeaseService& leases, const SharedReports& reports);
 void about_cluster(serve::MetricsText& metrics, const LeaseService& leases, const SharedReports& reports);
 nlohmann::json bucket_status(const BucketService& bucket);

@@ -206,6 +206,7 @@ void DaemonApi::status(Answer answer) {
     out["controller"] = std::move(controller);
   if (parts_.leases) out["cluster"] = cluster_status(*parts_.leases, *parts_.shared);
   if (parts_.judgements) out["cluster"]["judgements"] = judgements_status(*parts_.judgements);
+  if (parts_.shared_pools) out["cluster"]["pools"] = pools_status(*parts_.shared_pools);
   answer(dump(out));
 }
 
@@ -559,7 +560,7 @@ void DaemonApi::pool(Answer answer) {
 
 void DaemonApi::pool_log(Answer answer) {
   const auto rows = std::make_shared<Result<std::vector<records::PoolLogRow>>>();
-  parts_.recorder->query([rows](store::Spool&, records::Records& index) { *rows = index.pool_log(); },
+  parts_.recorder->query([rows](store::Spool&, records::Records& index) { *rows = index.pools().log(); },
                          [rows, answer = std::move(answer)] {
                            if (!*rows) return answer(tl::unexpected(rows->error()));
                            json items = json::array();
@@ -583,7 +584,7 @@ void DaemonApi::forget_taught(const std::string& job, const serve::Actor& by, An
   const std::string person = who(by);
   parts_.recorder->query(
       [outcome, job, now = env_.now(io::Clock::kWall), person](store::Spool&, records::Records& index) {
-        *outcome = index.forget_taught(job, now, person);
+        *outcome = index.pools().forget(job, now, person);
       },
       [this, outcome, job, person, answer = std::move(answer)] {
         if (!*outcome) return answer(tl::unexpected(outcome->error()));

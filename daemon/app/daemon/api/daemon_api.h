@@ -23,6 +23,7 @@
 #include "app/daemon/recover/lease_service.h"
 #include "app/daemon/recover/recovery_service.h"
 #include "app/daemon/recover/shared_judgements.h"
+#include "app/daemon/recover/shared_pools.h"
 #include "app/daemon/recover/shared_reports.h"
 #include "app/daemon/self/agent_counts.h"
 #include "app/daemon/self/self_watch.h"
@@ -61,6 +62,7 @@ struct AgentParts {
   const LeaseService* leases = nullptr;                  // null: no other collector shares the jobs
   const SharedReports* shared = nullptr;                 // set with `leases`
   SharedJudgements* judgements = nullptr;                // set with `leases`
+  SharedPools* shared_pools = nullptr;                   // set with `leases`
   std::optional<RecoveryTrouble> stopped_recovery = {};  // why a controller did not start
   // A person says that a host was repaired.
   std::function<void(const std::string& host, const std::string& by)> repaired = {};

@@ -332,6 +332,7 @@ std::string DaemonApi::metrics_text(Counters counters) {
     about_stopped_recovery(m);
   if (parts.leases && counters == Counters::kAll) about_cluster(m, *parts.leases, *parts.shared);
   if (parts.judgements && counters == Counters::kAll) about_judgements(m, *parts.judgements);
+  if (parts.shared_pools && counters == Counters::kAll) about_pools(m, *parts.shared_pools);
   if (parts.uplink) about_uplink(m, parts.uplink->counters());
   if (const std::optional<serve::HttpCounts> http = parts.http()) {
     const serve::HttpCounts& counts = *http;

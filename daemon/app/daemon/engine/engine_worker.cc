@@ -131,6 +131,7 @@ void EngineWorker::begin_second(std::vector<RunEnd> ends) {
   submit("a second reading",
          [this, options = std::move(options), ends = std::move(ends)](TimeNs) mutable {
            live_->change(options.hang, options.ended_after_ns, options.memory_max);
+           options.taught = live_->pools().taught();  // with what came since the start
            second_ = std::make_unique<LiveJobs>(std::move(options));
            second_->restoring(ends);
          },

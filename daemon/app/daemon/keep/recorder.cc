@@ -88,7 +88,7 @@ Result<std::unique_ptr<Recorder>> Recorder::open(io::Env& env, RecorderOptions o
   auto jobs = r->index_->last_runs();
   if (!jobs) return tl::unexpected(jobs.error());
   r->known_jobs_ = std::move(*jobs);
-  if (auto taught = r->index_->taught()) r->known_taught_ = std::move(*taught);
+  if (auto taught = r->index_->pools().taught()) r->known_taught_ = std::move(*taught);
   if (const Status begun = r->begin_life(); !begun) r->options_.report_error(begun.error().text);
   r->stats_ = r->spool_->stats();
   r->frames_ = frames_of(*r->spool_);

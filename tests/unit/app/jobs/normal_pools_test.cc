@@ -64,7 +64,7 @@ struct Host {
         out += (*change)->taught.job + "=" + (*change)->taught.owner + " ";
     return out;
   }
-  bool has_word(const std::string& word) const {
+  bool has_word(const std::string& word) {
     const detect::Pool pool = jobs.pools().all();
     return std::ranges::any_of(
         pool.forms, [&](const detect::PoolForm& f) { return f.text.find(word) != std::string::npos; });
@@ -233,6 +233,35 @@ BOOST_AUTO_TEST_CASE(each_kind_of_job_of_an_owner_has_its_own_pool) {
   BOOST_TEST(pools.all().jobs == 4u);
   BOOST_TEST(pools.forget("b") == 1u);
   BOOST_TEST(pools.merged({pools.kinds("user 1")[0]}).forms.size() == 5u);
+}
+
+BOOST_AUTO_TEST_CASE(the_oldest_run_of_an_owner_gives_way_in_whatever_order_they_come) {
+  NormalPools pools;
+  const auto at = [](const std::string& job, TimeNs time_ns) {
+    TaughtJob out = taught(job, "user 1", 10);
+    out.time_ns = time_ns;
+    return out;
+  };
+  for (size_t i = 0; i < NormalPools::kOfOwner; ++i)
+    pools.add(at(fmt::format("a{}", i), 1000 - static_cast<TimeNs>(i)));
+  auto removed = pools.add(at("later", 2000));
+  BOOST_REQUIRE(removed.size() == 1u);
+  BOOST_TEST(removed[0].job == fmt::format("a{}", NormalPools::kOfOwner - 1));
+  removed = pools.add(at("long ago", 1));
+  BOOST_REQUIRE(removed.size() == 1u);
+  BOOST_TEST(removed[0].job == "long ago");
+  BOOST_TEST(pools.taught().front().job == fmt::format("a{}", NormalPools::kOfOwner - 2));
+}
+
+BOOST_AUTO_TEST_CASE(one_run_of_a_job_is_taken_back) {
+  NormalPools pools;
+  TaughtJob again = taught("a", "user 1", 10);
+  again.run = 1;
+  pools.add(taught("a", "user 1", 10));
+  pools.add(std::move(again));
+  BOOST_TEST(pools.forget("a", 1) == 1u);
+  BOOST_TEST(pools.jobs() == 1u);
+  BOOST_TEST(pools.forget("a", 1) == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(the_pools_are_bounded_and_the_trusted_one_stays) {

@@ -3,7 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "store/postgres/hex.h"
+#include "store/postgres/columns.h"
 
 using namespace culprit;
 using namespace culprit::store::postgres;

@@ -1,6 +1,8 @@
-#include "store/postgres/hex.h"
+#include "store/postgres/columns.h"
 
 #include <cstdint>
+
+#include "base/text.h"
 
 namespace culprit::store::postgres {
 namespace {
@@ -34,6 +36,12 @@ std::optional<std::string> from_hex(const std::string& text) {
     out[i] = static_cast<char>(high << 4 | low);
   }
   return out;
+}
+
+std::string sound_text(const std::string& text, size_t limit) {
+  std::string out = to_utf8(text);
+  std::erase(out, '\0');
+  return out.size() > limit ? shorten(out, limit) : out;
 }
 
 }  // namespace culprit::store::postgres
