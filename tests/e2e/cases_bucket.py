@@ -405,6 +405,23 @@ def bucket_damage_is_a_gap_that_names_the_object(context: Context) -> str:
     return f"{len(gaps)} gaps: {gaps[0][:150]}"
 
 
+@case
+def bucket_rows_are_forgotten_after_their_age(context: Context) -> str:
+    pair = Pair(context)
+    pair.agent.launch()
+    pair.agent.writes("--random", "--rate", "1.0")
+    wait_until(lambda: pair.first.state_of_bucket()["objects"] >= 2, 90, "two objects")
+    pair.settle()
+    count = "SELECT count(*) FROM culprit.segment"
+    before = int(pair.postgres.ask(count)[0][0])
+    pair.first.kill()
+    pair.postgres.ask("UPDATE culprit.segment SET stored = stored - interval '401 days' WHERE number = 1")
+    pair.first.start()
+    wait_until(lambda: int(pair.postgres.ask(count)[0][0]) == before - 1, 60, "the old row is gone")
+    need(pair.postgres.ask("SELECT min(number) FROM culprit.segment") == [["2"]], "another row is gone")
+    return f"1 of {before} rows was too old"
+
+
 class StoringSite(Site):
     """Three members with a bucket, and two agents of each of three jobs."""
 

@@ -236,6 +236,7 @@ struct Config {
       BucketStyle style = BucketStyle::kPath;
       std::string credentials, ca;  // files; empty: the environment, the system's
       uint64_t cache = uint64_t{1} << 30;
+      TimeNs max_age_ns = TimeNs{400} * 24 * 3600 * kNsPerSecond;  // of rows of objects
       bool used() const { return !url.empty() && !name.empty(); }
     } bucket;
   } cluster;

@@ -390,6 +390,11 @@ const Option kOptions[] = {
      "\"/etc/culprit/s3-ca.pem\"", "Certificate authorities (PEM) of the storage. Default: the system's."},
     {"cluster.bucket.cache", SizeType{OF(uint64_t, cluster.bucket.cache), kMiB, 64 * kTiB}, false, nullptr,
      "Disk for parts of objects that were read, in state_dir."},
+    {"cluster.bucket.max_age",
+     DurationType{OF(TimeNs, cluster.bucket.max_age_ns), 3600 * kSecond, 3650 * kDay}, false, nullptr,
+     "Time after which the database forgets an object, so that it is not read. Set it to the age at which "
+     "the "
+     "bucket's own rule deletes objects."},
     {"check.enabled", FlagType{OF(bool, check.enabled)}, true, nullptr,
      "Let the collector have this host checked while no job runs on it. Roles agent and both."},
     {"check.commands",

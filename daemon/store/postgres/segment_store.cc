@@ -9,9 +9,12 @@ namespace {
 
 constexpr TimeNs kWithinNs = 5 * kNsPerSecond;
 
-// As long as the ledger. What deletes the objects is the bucket's own rule.
+// What deletes the objects is the bucket's own rule.
 constexpr const char* kPruneObjects =
-    "DELETE FROM culprit.segment WHERE stored < clock_timestamp() - interval '400 days'";
+    "WITH gone AS (DELETE FROM culprit.segment WHERE ctid = ANY (ARRAY(SELECT ctid FROM culprit.segment "
+    "WHERE "
+    "stored < clock_timestamp() - $1::interval ORDER BY stored LIMIT $2::bigint)) RETURNING 1) "
+    "SELECT count(*) FROM gone";
 
 constexpr const char* kTakeArchive =
     "INSERT INTO culprit.archive AS a (archive, member, epoch) VALUES ($1, $2, 1) "
@@ -54,7 +57,6 @@ Result<Rows> SegmentStore::run(const std::string& sql, const std::vector<std::st
 }
 
 Result<ArchiveMark> SegmentStore::take(const std::string& archive, const std::string& member) {
-  if (const auto pruned = run(kPruneObjects, {}); !pruned) return tl::unexpected(pruned.error());
   const auto rows = run(kTakeArchive, {archive, member});
   if (!rows) return tl::unexpected(rows.error());
   if (rows->size() != 1 || rows->front().size() != 5)
@@ -85,6 +87,13 @@ Result<bool> SegmentStore::add(const ObjectRow& row) {
   const auto has = run(kHasObject, {row.archive, as_text(row.number), as_text(row.epoch)});
   if (!has) return tl::unexpected(has.error());
   return !has->empty();
+}
+
+Result<size_t> SegmentStore::prune(TimeNs older_ns) {
+  const auto rows =
+      run(kPruneObjects, {fmt::format("{} seconds", older_ns / kNsPerSecond), as_text(kPrunedAtOnce)});
+  if (!rows) return tl::unexpected(rows.error());
+  return rows->empty() || rows->front().empty() ? 0 : as_number(rows->front().front());
 }
 
 Result<std::vector<ObjectRow>> SegmentStore::find(uint64_t hosts, uint64_t jobs, size_t most) {

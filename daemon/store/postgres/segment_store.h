@@ -36,13 +36,17 @@ struct ObjectRow {
 
 class SegmentStore {
  public:
+  static constexpr size_t kPrunedAtOnce = 10'000;
+
   explicit SegmentStore(std::string conninfo) : session_(std::move(conninfo)) {}
   virtual ~SegmentStore() = default;  // a simulation has rows of its own
 
-  // Begins an epoch of this archive, and removes rows of 400 days ago.
+  // Begins an epoch of this archive.
   virtual Result<ArchiveMark> take(const std::string& archive, const std::string& member);
   // False: another process has a later epoch. A repeated call for the same object is no error.
   virtual Result<bool> add(const ObjectRow& row);
+  // Removes the oldest rows that are older than this, at most kPrunedAtOnce. Returns their number.
+  virtual Result<size_t> prune(TimeNs older_ns);
   // Objects with one of these hosts and one of these jobs (bits), the newest first, at most `most`.
   Result<std::vector<ObjectRow>> find(uint64_t hosts, uint64_t jobs, size_t most);
 

@@ -87,7 +87,8 @@ BucketService::BucketService(io::Env& env, BucketServiceOptions options)
   const std::string member = cluster.name.empty() ? options_.config->host.name : cluster.name;
   io::Files& files = *options_.files;
   uploader_ = std::make_shared<BucketUploader>(
-      files, BucketUploader::Options{bucket_options(), cluster.database, member, options_.archive_folder});
+      files, BucketUploader::Options{bucket_options(), cluster.database, member, options_.archive_folder,
+                                     cluster.bucket.max_age_ns});
   store::bucket::BucketOptions reads = bucket_options();
   reads.on_try = {};
   reads.tries = 2;  // a person waits

@@ -38,6 +38,7 @@ class BucketUploader {
   struct Options {
     store::bucket::BucketOptions bucket;
     std::string conninfo, member, folder;  // folder: of the archive
+    TimeNs max_age_ns = 0;                 // of the rows of objects; 0: they stay
   };
   BucketUploader(io::Files& files, Options options);
   // With a bucket and rows of the caller's.
@@ -48,6 +49,8 @@ class BucketUploader {
 
  private:
   Status take(UploadPlan& plan);
+  Status sweep(const UploadPlan& plan);
+  void prune();
   Status upload(UploadPlan& plan, const store::bucket::MadeObject& object);
   uint64_t waiting(const UploadPlan& plan) const;
 
@@ -59,6 +62,7 @@ class BucketUploader {
   store::bucket::ObjectMaker maker_;
   std::optional<store::postgres::ArchiveMark> mark_;  // nothing: not taken
   bool swept_ = false;                                // objects without a row are removed
+  TimeNs prune_ns_ = kNoTime;                         // monotonic: when old rows are removed next
 };
 
 // Bit of a name in a row's masks.
