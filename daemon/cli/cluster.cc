@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "cli/cluster_plan.h"
 #include "cli/layout.h"
 #include "cli/remote.h"
 #include "cli/rules.h"
@@ -13,12 +14,25 @@ namespace {
 
 constexpr const char* kClusterExamples = R"(
 Examples:
-  culprit cluster status          # collectors that share the jobs, and what each owns)";
+  culprit cluster status                # collectors that share the jobs, and what each owns
+  culprit cluster plan --hosts 100000   # how many collectors, how much of database and bucket)";
 constexpr const char* kStatusExamples = R"(
 Examples:
   culprit cluster status
   culprit cluster status --all    # each partition, its owner and epoch
   culprit cluster status --json | jq '.parts[] | select(.left_ns <= 0) | .part')";
+
+constexpr const char* kClusterPlanExamples = R"(
+Examples:
+  culprit cluster plan --hosts 100000
+  culprit cluster plan --hosts 2048 --no-evidence --jobs-a-day 50   # agents keep their lines
+  culprit cluster plan --hosts 100000 --days 7 --row-days 7 --price-gb-month .02 --price-put .005
+The formula and where each constant comes from: cluster.md, "How large", and --json.)";
+
+struct ClusterPlanOptions {
+  PlanSite site;
+  bool no_evidence = false, json = false;
+};
 
 struct ClusterOptions {
   RemoteOptions remote;
@@ -149,6 +163,42 @@ int cluster_status(ClusterOptions& o) {
   return print(cluster_text(*cluster, o) + bucket_text(*status, o, wants_color())) ? kDone : kUnable;
 }
 
+int cluster_plan(ClusterPlanOptions& o) {
+  o.site.evidence = !o.no_evidence;
+  return print(o.json ? plan_json(o.site) : plan_text(o.site, wants_color())) ? kDone : kUnable;
+}
+
+void add_cluster_plan(Command& cluster, Run& run) {
+  auto o = std::make_shared<ClusterPlanOptions>();
+  PlanSite& site = o->site;
+  Command* verb =
+      cluster.add_subcommand("plan", "How many collectors a site needs, and how much of the rest");
+  verb->footer(kClusterPlanExamples);
+  verb->add_option("--hosts", site.hosts, "Hosts of the site")->required()->between(1.0, 1e8);
+  verb->add_option("--ranks-per-host", site.ranks_per_host, "Ranks of a host")
+      ->between(1.0, 1e3)
+      ->show_default();
+  verb->add_option("--step", site.step_s, "Seconds of a training step")->between(.01, 1e5)->show_default();
+  verb->add_flag("--no-evidence", o->no_evidence, "As with forward.evidence.policy = \"none\" at all agents");
+  verb->add_option("--days", site.days, "Days of evidence in the bucket")->between(0.0, 1e4)->show_default();
+  verb->add_option("--row-days", site.row_days, "Days of rows of objects: cluster.bucket.max_age")
+      ->between(0.0, 1e4)
+      ->show_default();
+  verb->add_option("--jobs-a-day", site.jobs_a_day, "Jobs that begin in a day")
+      ->between(0.0, 1e8)
+      ->show_default();
+  verb->add_option("--report-bytes", site.report_bytes, "Bytes of a report, packed")
+      ->between(0.0, 1048576.0)
+      ->show_default();
+  verb->add_option("--price-put", site.price_put, "Of 1,000 puts, in any currency")->between(0.0, 1e9);
+  verb->add_option("--price-gb-month", site.price_gb_month, "Of a month of 10^9 bytes, bucket and database")
+      ->between(0.0, 1e9);
+  verb->add_option("--price-core-month", site.price_core_month, "Of a month of a core of a collector")
+      ->between(0.0, 1e9);
+  verb->add_flag("--json", o->json, "As JSON, with the constants");
+  verb->callback([o, &run] { run = [o] { return cluster_plan(*o); }; });
+}
+
 }  // namespace
 
 void add_cluster(Command& app, Run& run) {
@@ -164,6 +214,7 @@ void add_cluster(Command& app, Run& run) {
   add_format(*verb, o->remote, {"text", "json"});
   add_timezone(*verb, o->remote);
   verb->callback([o, &run] { run = [o] { return cluster_status(*o); }; });
+  add_cluster_plan(*cluster, run);
 }
 
 }  // namespace culprit::cli

@@ -277,6 +277,7 @@ template Option* Command::add_option(const std::string&, uint32_t&, const std::s
 template Option* Command::add_option(const std::string&, uint64_t&, const std::string&);
 template Option* Command::add_option(const std::string&, int64_t&, const std::string&);
 template Option* Command::add_option(const std::string&, double&, const std::string&);
+template Option* Command::add_option(const std::string&, std::optional<double>&, const std::string&);
 
 Option* Command::add_flag(const std::string& names, bool& value, const std::string& about) {
   return &options_.emplace_back(app_->add_flag(names, value, about));
