@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import List
 
-from trial import (PACKAGING, Build, PassOver, base_root, daemon_as_user, enabled_units, inside, need,
+from trial import (PACKAGING, ROOT, Build, PassOver, base_root, daemon_as_user, enabled_units, inside, need,
                    promise, ran, root_like, run, same_diagnosis)
 
 HOST_SPEC = """Name: host
@@ -93,6 +93,27 @@ def tarball(build: Build) -> str:
             pass
         size = archive.stat().st_size / 1e6
     return f"{archive.name} {size:.2f} MB; {said}; /healthz: {health}"
+
+
+@promise("the packages for arm64 run on a Debian of arm64", installs=True)
+def arm64(build: Build) -> str:
+    packages, debian = (ROOT / "build" / name for name in ("arm64-packages", "arm64-root"))
+    made = sorted([*packages.glob("*.deb"), *packages.glob("*-linux-aarch64.tar.xz")])
+    if not made:
+        raise PassOver("no packages for arm64: packaging/build-arm64 makes them")
+    with root_like(debian) as root:
+        for package in made:
+            shutil.copy(package, root / "tmp" / package.name)
+        inside(root, "/bin/sh", "-c", "dpkg -i /tmp/*.deb && tar -C /opt -xf /tmp/*.tar.xz")
+        need(inside(root, "uname", "-m").strip() == "aarch64", "the root runs programs of another machine")
+        said = same_diagnosis(build, root, "/usr/bin/culprit")
+        inside(root, "rm", "-r", "/job")
+        (folder,) = (root / "opt").glob("culprit-*")
+        need(same_diagnosis(build, root, f"/opt/{folder.name}/bin/culprit") == said, "they differ")
+        with daemon_as_user(root) as health:
+            pass
+    sizes = ", ".join(f"{one.name} {one.stat().st_size / 1e6:.2f} MB" for one in made)
+    return f"{sizes}; {said}; /healthz: {health}"
 
 
 @promise("pip installs the wheel without an index, and a job imports it")
