@@ -13,7 +13,7 @@ namespace culprit::store {
 namespace {
 
 // Released steps never change; new ones are appended.
-constexpr std::array<std::string_view, 2> kSteps = {R"sql(
+constexpr std::array<std::string_view, 3> kSteps = {R"sql(
 CREATE TABLE actions (op TEXT PRIMARY KEY, time_ns INTEGER, row TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE attempts (
   job TEXT NOT NULL, attempt INTEGER NOT NULL, time_ns INTEGER, row TEXT NOT NULL,
@@ -33,6 +33,10 @@ CREATE INDEX notes_of_decision ON notes (decision, id);
 CREATE INDEX actions_of_time ON actions (time_ns);
 CREATE INDEX machines_of_time ON machines (time_ns);
 CREATE INDEX notes_of_kind ON notes (kind, id);
+)sql",
+                                                    R"sql(
+CREATE TABLE ledger (one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL);
+INSERT INTO ledger VALUES (1, lower(hex(randomblob(8))));
 )sql"};
 
 using Statement = Database::Statement;
@@ -78,6 +82,12 @@ Result<std::unique_ptr<RecoveryStore>> RecoveryStore::open_reader(const std::str
   std::unique_ptr<RecoveryStore> out(new RecoveryStore(path, true));
   if (const Status opened = out->database_.open(); !opened) return tl::unexpected(opened.error());
   return out;
+}
+
+Result<std::string> RecoveryStore::id() {
+  Statement get(database_, "SELECT id FROM ledger");
+  if (get.row()) return get.text(0);
+  return get.good() ? fail(ErrorCode::kInvalid, "recover.db: no id") : tl::unexpected(get.status().error());
 }
 
 Result<RecoveryRows> RecoveryStore::load() {

@@ -54,6 +54,8 @@ class RecoveryStore {
   static Result<std::unique_ptr<RecoveryStore>> open_reader(const std::string& path);
   const std::string& moved_aside() const { return database_.moved_aside(); }
 
+  // Of this file, made with it: after a loss of the disk it is another one.
+  Result<std::string> id();
   // All rows but the notes. An error if a row cannot be read.
   Result<RecoveryRows> load();
   // One transaction.

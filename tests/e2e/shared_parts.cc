@@ -5,7 +5,7 @@
 //   migrate N      N stores at once make the tables
 //   take           of two members, each partition has one owner, and a new owner a higher epoch
 //   fence          an action after the lease has passed to another affects no row
-//   once           the same action of two owners is reserved once
+//   once           the same action of two owners, or of one that lost its ledger, is reserved once
 //   adopt          a new process keeps what its name owned, and fences the one before
 //   give_back      a lease that was given back ends early
 //   ledger         of two rows the one with the higher stamp stays; rows of others, and of a job, are read
@@ -118,6 +118,14 @@ void once() {
   const auto again = b.reserve("drain n1", theirs);
   need(again.reserved == ClusterStore::Reserved::kByOther, "two owners drain one host");
   need(again.by == fmt::format("a (epoch {})", mine.epoch), again.by);
+  const auto with_ledger = [&](const char* op, const char* ledger) {
+    const auto done =
+        b.store.reserve({"end 7", op, "7", "end_tasks", "7", "d-0003", theirs, "", false, ledger});
+    return done ? done->reserved : ClusterStore::Reserved::kFenced;
+  };
+  need(with_ledger("e1", "first") == ClusterStore::Reserved::kYes, "the owner may not end it");
+  need(with_ledger("e2", "first") == ClusterStore::Reserved::kYes, "it may not try again");
+  need(with_ledger("e3", "second") == ClusterStore::Reserved::kByOther, "a lost ledger acts twice");
   const auto undo =
       b.store.reserve({"return n1", "r1", "", "return", "n1", "d-0002", theirs, "drain n1", false});
   need(undo && undo->reserved != ClusterStore::Reserved::kYes, "returns what another isolated");

@@ -73,11 +73,12 @@ constexpr const char* kMembers =
 constexpr const char* kReserve =
     "WITH mine AS (SELECT epoch FROM culprit.part WHERE part = $8::smallint AND owner = $7 "
     "AND epoch = $9::bigint AND until > clock_timestamp() FOR SHARE) "
-    "INSERT INTO culprit.action AS a (what, op, job, kind, target, decision, member, part, epoch) "
-    "SELECT $1, $2, $3, $4, $5, $6, $7, $8::smallint, mine.epoch FROM mine "
-    "ON CONFLICT (what) DO UPDATE SET op = excluded.op, decision = excluded.decision, "
-    "member = excluded.member, epoch = excluded.epoch, at = clock_timestamp(), sent = a.sent + 1 "
-    "WHERE a.member = excluded.member OR a.at < clock_timestamp() - interval '1 day' "
+    "INSERT INTO culprit.action AS a (what, op, job, kind, target, decision, member, part, epoch, ledger) "
+    "SELECT $1, $2, $3, $4, $5, $6, $7, $8::smallint, mine.epoch, $11 FROM mine "
+    "ON CONFLICT (what) DO UPDATE SET op = excluded.op, decision = excluded.decision, member = "
+    "excluded.member, epoch = excluded.epoch, ledger = excluded.ledger, at = clock_timestamp(), "
+    "sent = a.sent + 1 WHERE (a.member = excluded.member AND a.ledger IN ('', excluded.ledger)) OR a.at < "
+    "clock_timestamp() - interval '1 day' "
     "OR ($10::boolean AND a.op = excluded.op) RETURNING epoch";
 
 // A return belongs to the member that isolated the host, also after its partition has moved.
@@ -90,7 +91,8 @@ constexpr const char* kReserveReturn =
 
 // Nothing: fenced.
 constexpr const char* kReservedBy =
-    "SELECT a.member, a.epoch FROM culprit.action a WHERE a.what = $1 AND a.member <> $2 AND EXISTS "
+    "SELECT a.member, a.epoch FROM culprit.action a WHERE a.what = $1 AND "
+    "(a.member <> $2 OR a.ledger <> $5) AND EXISTS "
     "(SELECT FROM culprit.part WHERE part = $3::smallint AND owner = $2 AND epoch = $4::bigint "
     "AND until > clock_timestamp())";
 
@@ -231,11 +233,12 @@ Result<ClusterStore::Reservation> ClusterStore::reserve(const ReservedAction& ac
                                   fmt::format("{}", action.with.epoch)};
   const bool returns = !action.undoes.empty();
   values.push_back(returns ? action.undoes : action.continues ? "t" : "f");
+  if (!returns) values.push_back(action.ledger);
   const auto rows = run(returns ? kReserveReturn : kReserve, std::move(values));
   if (!rows) return tl::unexpected(rows.error());
   if (!rows->empty()) return Reservation{Reserved::kYes, ""};
   const auto other = run(kReservedBy, {action.what, options_.name, fmt::format("{}", action.with.part),
-                                       fmt::format("{}", action.with.epoch)});
+                                       fmt::format("{}", action.with.epoch), action.ledger});
   if (!other) return tl::unexpected(other.error());
   if (other->empty()) return Reservation{Reserved::kFenced, ""};
   const auto& row = other->front();

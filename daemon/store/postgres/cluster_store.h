@@ -33,9 +33,10 @@ struct ClusterStoreOptions {
 struct ReservedAction {
   std::string what;  // the same action of any member has the same: kind, target, job and attempt
   std::string op, job, kind, target, decision;
-  PartHold with;           // the partition of the action, and this member's epoch of it
-  std::string undoes;      // op of an isolation that this action returns; it needs no partition
-  bool continues = false;  // what another member with this op began, and left half done
+  PartHold with;            // the partition of the action, and this member's epoch of it
+  std::string undoes;       // op of an isolation that this action returns; it needs no partition
+  bool continues = false;   // what another member with this op began, and left half done
+  std::string ledger = {};  // id of this member's ledger: what a lost one knew, it does not know
 };
 
 class ClusterStore {

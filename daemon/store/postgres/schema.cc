@@ -142,6 +142,9 @@ constexpr Version kVersions[] = {
     );
     CREATE INDEX pool_at ON culprit.pool (at);
     CREATE INDEX pool_owner ON culprit.pool (owner, time_ns);)"},
+    // A member that lost its disk, with its ledger, is as another one.
+    {9, R"(
+    ALTER TABLE culprit.action ADD ledger text NOT NULL DEFAULT '';)"},
 };
 
 }  // namespace

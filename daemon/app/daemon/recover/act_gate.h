@@ -33,6 +33,9 @@ class ActGate {
   // The ledger of all members; null: there is none.
   virtual std::shared_ptr<store::postgres::LedgerStore> ledger() const { return nullptr; }
 
+  // The id of the controller's own ledger, before the first order.
+  virtual void use_ledger(const std::string& /*id*/) {}
+
   struct Answer {
     ActionState state = ActionState::kReserved;  // kReserved: carry it out; else the order's result
     std::string detail;                          // one sentence without a full stop

@@ -1,12 +1,15 @@
 #include "app/daemon/recover/other_members.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace culprit::app {
 
 Result<std::unique_ptr<OtherMembers>> OtherMembers::start(
-    io::Env& env, std::shared_ptr<ActGate> gate, std::function<void(LogLevel, const std::string&)> log) {
-  std::unique_ptr<OtherMembers> out(new OtherMembers(std::move(gate)));
+    io::Env& env, std::shared_ptr<ActGate> gate, store::RecoveryRows before,
+    std::function<void(LogLevel, const std::string&)> log) {
+  std::unique_ptr<OtherMembers> out(new OtherMembers(std::move(gate), std::move(before)));
   if (auto store = out->gate_->ledger()) {
     auto ledger = SharedLedger::start(env, {std::move(store), std::move(log)});
     if (!ledger) return tl::unexpected(ledger.error());
@@ -55,11 +58,35 @@ void OtherMembers::put(const store::RecoveryRows& rows) {
 }
 
 void OtherMembers::beat() {
-  if (ledger_) ledger_->beat();
+  if (!ledger_) return;
+  if (!before_.empty() && gate_->is_open()) put_before();
+  ledger_->beat();
+}
+
+// An attempt of before says less than whatever the database has of it: its stamp is the lowest.
+void OtherMembers::put_before() {
+  ledger_->put(std::exchange(before_, {}), [this](const std::string& id) {
+    return gate_->epoch(id) ? std::optional<uint64_t>(0) : std::nullopt;
+  });
 }
 
 std::optional<RecoveryTrouble> OtherMembers::trouble() const {
   return ledger_ ? ledger_->trouble() : std::nullopt;
+}
+
+store::RecoveryRows recent_rows(const store::RecoveryRows& rows, TimeNs now) {
+  constexpr TimeNs kRecentNs = 24LL * 3600 * kNsPerSecond;
+  store::RecoveryRows out;
+  std::ranges::copy_if(rows.actions, std::back_inserter(out.actions), [&](const ActionRecord& row) {
+    return std::max(row.reserved_ns, row.settled_ns) > now - kRecentNs;
+  });
+  std::ranges::copy_if(rows.attempts, std::back_inserter(out.attempts), [&](const AttemptRecord& row) {
+    return std::max(row.begin_ns, row.end_ns) > now - kRecentNs;
+  });
+  out.machines = rows.machines;
+  out.reset_ns = rows.reset_ns;
+  out.reset_by = rows.reset_by;
+  return out;
 }
 
 }  // namespace culprit::app

@@ -17,8 +17,11 @@ namespace culprit::app {
 
 class OtherMembers {
  public:
-  // An error if the process has no thread left. Without a ledger, what another member knew is lost.
+  // `before`: rows of this member's disk that the others may lack: the process before was killed,
+  // or the database was restored from a backup. An error if the process has no thread left. Without a ledger,
+  // what another member knew is lost.
   static Result<std::unique_ptr<OtherMembers>> start(io::Env& env, std::shared_ptr<ActGate> gate,
+                                                     store::RecoveryRows before,
                                                      std::function<void(LogLevel, const std::string&)> log);
 
   // Before a view is compared with the one before: identities of jobs that are gained with it.
@@ -30,12 +33,18 @@ class OtherMembers {
   std::optional<RecoveryTrouble> trouble() const;
 
  private:
-  explicit OtherMembers(std::shared_ptr<ActGate> gate) : gate_(std::move(gate)) {}
+  OtherMembers(std::shared_ptr<ActGate> gate, store::RecoveryRows before)
+      : gate_(std::move(gate)), before_(std::move(before)) {}
+  void put_before();
 
   const std::shared_ptr<ActGate> gate_;
+  store::RecoveryRows before_;  // empty once it is put
   JobShare share_;
   std::unique_ptr<SharedLedger> ledger_;                  // null: none
   std::map<std::string, recover::JobAdopted> adoptions_;  // of jobs that are gained next, by id
 };
+
+// Of a day: attempts and actions of a gained job are read for as long. Machines and the breaker's reset too.
+store::RecoveryRows recent_rows(const store::RecoveryRows& rows, TimeNs now);
 
 }  // namespace culprit::app

@@ -191,6 +191,11 @@ PartitionGate::Answer PartitionGate::reserve(const ActionOrder& order, const Pau
   return {ActionState::kFailed, "nothing was done, for the cluster's database did not store it: " + error};
 }
 
+void PartitionGate::use_ledger(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  own_ledger_ = id;
+}
+
 std::optional<PartitionGate::Answer> PartitionGate::try_reserve(const ActionOrder& order, uint32_t part,
                                                                 std::optional<uint64_t> held,
                                                                 std::string& error) {
@@ -214,6 +219,10 @@ std::optional<PartitionGate::Answer> PartitionGate::try_reserve(const ActionOrde
   action.decision = order.decision;
   action.with = {part, epoch_before.value_or(0)};
   if (returns) action.undoes = order.code;
+  {
+    const std::lock_guard lock(mutex_);
+    action.ledger = own_ledger_;
+  }
   action.continues = order.kind == OrderKind::kRunAgain && order.repeats_ns != kNoTime;
   const auto done = store_->reserve(action);
   if (!done) {

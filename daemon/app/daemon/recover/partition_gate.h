@@ -70,6 +70,7 @@ class PartitionGate final : public ActGate {
   std::optional<uint64_t> epoch(const std::string& name) const override;
   bool shares_jobs() const override { return true; }
   std::shared_ptr<store::postgres::LedgerStore> ledger() const override { return ledger_; }
+  void use_ledger(const std::string& id) override;
   // A database that restarts is awaited for a minute, as long as the partition stays this member's.
   Answer reserve(const ActionOrder& order, const Pause& pause) override;
   void finished() override;
@@ -94,6 +95,7 @@ class PartitionGate final : public ActGate {
   std::vector<std::string> changes_;
   int at_work_ = 0;  // actions
   bool may_take_ = false, stopped_ = false;
+  std::string own_ledger_;  // its id
 };
 
 }  // namespace culprit::app

@@ -59,6 +59,25 @@ TimeNs numbers_from(const Config& config, TimeNs now) {
   return now + static_cast<TimeNs>(hash64(name) % kRanges) * kRange;
 }
 
+Result<std::unique_ptr<OtherMembers>> join_members(
+    io::Env& env, store::RecoveryStore& store, const std::shared_ptr<ActGate>& gate,
+    store::RecoveryRows recent, const std::function<void(LogLevel, const std::string&)>& log) {
+  const auto id = store.id();
+  if (!id) return tl::unexpected(id.error());
+  gate->use_ledger(*id);
+  return OtherMembers::start(env, gate, std::move(recent), log);
+}
+
+Status start_workers(io::Env& env,
+                     std::initializer_list<std::pair<std::unique_ptr<io::Worker>*, const char*>> named) {
+  for (const auto& [worker, name] : named) {
+    auto made = env.worker(name);
+    if (!made) return tl::unexpected(made.error());
+    *worker = std::move(*made);
+  }
+  return {};
+}
+
 }  // namespace
 
 RecoveryService::RecoveryService(io::Env& env, RecoveryServiceOptions options)
@@ -99,7 +118,9 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
   parts.backend = gated(std::move(parts.backend), out->gate_);
   TimeNs lost_ns = out->damage_.empty() ? kNoTime : out->wall();
   out->damaged_ns_ = lost_ns;
-  if (out->gate_ && out->gate_->shares_jobs()) lost_ns = numbers_from(out->config(), out->wall());
+  const bool shares = out->gate_ && out->gate_->shares_jobs();
+  if (shares) lost_ns = numbers_from(out->config(), out->wall());
+  store::RecoveryRows recent = shares ? recent_rows(*rows, out->wall()) : store::RecoveryRows();
   if (lost_ns != kNoTime) out->controller_.lost_ledger(lost_ns);
   out->log_.begin(controller_options(out->config().act), *rows, out->wall(), lost_ns);
   std::map<std::string, std::pair<TimeNs, std::string>> newest;
@@ -126,15 +147,12 @@ Result<std::unique_ptr<RecoveryService>> RecoveryService::open(io::Env& env, Rec
   auto reader = store::RecoveryStore::open_reader(out->config().state_dir + "/recover.db");
   if (!reader) return tl::unexpected(reader.error());
   out->reader_store_ = std::move(*reader);
-  for (auto [worker, name] : {std::pair{&out->ledger_, "recovery ledger"},
-                              {&out->looker_, "scheduler"},
-                              {&out->reader_, "recovery reader"}}) {
-    auto made = env.worker(name);
-    if (!made) return tl::unexpected(made.error());
-    *worker = std::move(*made);
-  }
-  if (out->gate_ && out->gate_->shares_jobs()) {
-    auto members = OtherMembers::start(env, out->gate_, out->options_.log);
+  const Status working = start_workers(
+      env,
+      {{&out->ledger_, "recovery ledger"}, {&out->looker_, "scheduler"}, {&out->reader_, "recovery reader"}});
+  if (!working) return tl::unexpected(working.error());
+  if (shares) {
+    auto members = join_members(env, *out->store_, out->gate_, std::move(recent), out->options_.log);
     if (!members) return tl::unexpected(members.error());
     out->members_ = std::move(*members);
   }

@@ -591,6 +591,30 @@ BOOST_AUTO_TEST_CASE(a_restart_of_a_member_adopts_nothing_from_itself) {
   BOOST_TEST(site.log.find("another member") == site.log.npos, site.log);
 }
 
+BOOST_AUTO_TEST_CASE(a_member_that_starts_again_gives_a_restored_table_what_it_lacks) {
+  const auto table = std::make_shared<FakeLedger::Table>();
+  SharedSite site(true, std::make_shared<FakeLedger>("a", table));
+  site.lose_gpu_of_n2();
+  site.pass(10 * kNsPerSecond);
+  const FakeLedger::Table before = *table;
+  BOOST_REQUIRE(std::ranges::count(site.orders, "run_again 77") == 1);
+  std::erase_if(*table, [](const auto& row) { return row.first.first != store::postgres::kLedgerAttempt; });
+  BOOST_REQUIRE(!table->empty());
+  for (auto& [key, line] : *table) line.line = "later", line.stamp = 9, line.member = "b";
+  const FakeLedger::Table later = *table;
+  site.fake()->open = false;
+  site.restart(3 * kNsPerSecond);
+  site.pass(5 * kNsPerSecond);
+  BOOST_TEST(table->size() == later.size(), "nothing before the database answers");
+  site.fake()->open = true;
+  site.pass(5 * kNsPerSecond);
+  for (const auto& [key, line] : before) {
+    BOOST_REQUIRE(table->contains(key));
+    const bool is_attempt = key.first == store::postgres::kLedgerAttempt;
+    BOOST_TEST(table->at(key).line == (is_attempt ? "later" : line.line), key.first << " " << key.second);
+  }
+}
+
 // Its evidence is from before the attempt that this member saw begin: it is left to people, and said.
 BOOST_AUTO_TEST_CASE(a_new_owner_leaves_what_failed_before_it_knew_the_attempt_to_people) {
   SharedSite site(false);
