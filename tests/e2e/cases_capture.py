@@ -63,6 +63,28 @@ def capture_on_request_shows_a_job_that_goes_on(context: Context) -> str:
 
 
 @case
+def capture_goes_on_after_a_restart(context: Context) -> str:
+    """What is captured then follows what was before, and the daemon is no plugin that was removed."""
+    daemon, job = begin(context)
+    before = culprit(daemon, "stacks", JOB, "--capture")
+    need(before.returncode == 0, f"exit {before.returncode}: {before.stderr[-300:]}")
+    stored = daemon.evidence(SOURCE)
+    need(stored.count(b"\n") == RANKS, f"{stored[-300:]!r}")
+    daemon.kill()
+    daemon.start()
+    at = job.log(0).count("iteration")
+    wait_until(lambda: job.log(0).count("iteration") > at + 2, 20, "the job goes on")
+
+    def captured() -> bool:
+        return culprit(daemon, "stacks", JOB, "--capture").returncode == 0
+    wait_until(captured, 60, f"it captures again: {daemon.last_words()}")
+    after = daemon.evidence(SOURCE)
+    need(after.startswith(stored) and after.count(b"\n") == 2 * RANKS, f"{after[len(stored):][-600:]!r}")
+    need("left out" not in daemon.errors.read_text(), daemon.last_words())
+    return f"{len(stored)} bytes of {RANKS} ranks before, {len(after) - len(stored)} after"
+
+
+@case
 def capture_on_request_asks_all_hosts_of_a_job(context: Context) -> str:
     """The collector asks the agents of both hosts."""
     need_torch()

@@ -154,6 +154,8 @@ class Jobs(Site):
                        for job in FAULTS for number in range(HOSTS_OF_JOB)]
         for agent in self.agents:
             agent.path = agent.logs / "train.log"
+            # Each host would capture the processes of all, for they are on one machine.
+            agent.config.write_text(agent.config.read_text() + "[capture]\nenabled = false\n")
         self.logs = Logs(self.agents, seed)
         context.undo.append(self.logs.ends.set)
         self.parts: Dict[str, int] = {}

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "app/daemon/watch/capture_findings.h"
+#include "app/daemon/watch/check_finding.h"
+
 namespace culprit::app {
 
 OwnSource::OwnSource(Recorder& recorder, std::string_view path) : recorder_(recorder), path_(path) {
@@ -11,6 +14,8 @@ OwnSource::OwnSource(Recorder& recorder, std::string_view path) : recorder_(reco
       offset_ = state.size;
     }
 }
+
+bool is_own_source(std::string_view path) { return path == kCaptureSource || path == kCheckSource; }
 
 PieceBatch OwnSource::batch(std::string lines, TimeNs now) {
   PieceBatch out;

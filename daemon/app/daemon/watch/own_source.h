@@ -25,4 +25,7 @@ class OwnSource {
   uint64_t offset_ = 0;
 };
 
+// Whether the daemon itself writes the source of this path. No plugin does.
+bool is_own_source(std::string_view path);
+
 }  // namespace culprit::app

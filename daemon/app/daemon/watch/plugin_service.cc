@@ -138,7 +138,7 @@ PluginService::PluginService(io::Env& env, PluginServiceOptions options)
       look_timer_(env.timer([this] { look(); })),
       reload_timer_(env.timer([this] { answer({"the plugins did not take their tables yet"}); })) {
   for (const StreamState& state : options_.recorder->known())
-    if (state.info.kind == OriginKind::kPlugin && !state.ended)
+    if (state.info.kind == OriginKind::kPlugin && !state.ended && !is_own_source(state.info.path))
       streams_[state.info.path] = {state.info.id, state.size, true};
   forget_absent();
   look();
