@@ -1,5 +1,5 @@
 // The records of what healthy jobs taught: a row for each run that counts, and a log. Members of a cluster
-// share both; a run of a job is the same run at all members, and what was said of it last counts.
+// share both; what was said last of a job's run with a number counts.
 //
 // As records.h: one thread, and each call is one transaction.
 #pragma once

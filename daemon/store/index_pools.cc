@@ -109,8 +109,9 @@ Result<std::vector<TaughtRow>> IndexPools::taught() {
 Status IndexPools::forget(const std::string& job, TimeNs time_ns, const std::string& by) {
   return database_.in_transaction([&]() -> Status {
     Statement log(database_,
-                  "INSERT INTO pool_log (time_ns, what, job, run, owner, why, forms, who) SELECT ?, "
-                  "'forgotten', job, run, owner, why, forms, ? FROM taught WHERE job = ? ORDER BY run");
+                  "INSERT INTO pool_log (time_ns, what, job, run, owner, why, forms, who) SELECT "
+                  "max(?, coalesce(time_ns, 0) + 1), 'forgotten', job, run, owner, why, forms, ? FROM taught "
+                  "WHERE job = ? ORDER BY run");
     if (const Status done = log.bind_time(time_ns).bind(by).bind(job).run(); !done) return done;
     if (database_.changes() == 0)
       return fail(ErrorCode::kNotFound, fmt::format("job {} taught nothing that counts", job));

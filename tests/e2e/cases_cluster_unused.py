@@ -8,7 +8,8 @@ from case import Context, case
 from cases_cluster import JOB_LINES, TAKE_S, Member, Postgres, owners
 from daemon import need, wait_until
 
-WORKERS = ("cluster", "shared ledger", "reports", "bucket")
+WORKERS = ("cluster", "shared ledger", "reports", "judgements", "pools")
+BUCKET = ("bucket", "bucket-read")  # of a member with one
 
 
 class Alone(Member):
@@ -46,7 +47,8 @@ def traces(member: Member) -> Dict[str, List[str]]:
     log = member.errors.read_text(errors="replace").replace(str(member.folder), "").splitlines()
     return {
         "libraries": [name for name in ("libpq.", "libpq/") if name in maps],
-        "threads": sorted(name for name in threads if any(name.endswith(word[:15]) for word in WORKERS)),
+        "threads": sorted(name for name in threads
+                          if any(name.endswith(word[:15]) for word in WORKERS + BUCKET)),
         "connections": ["one"] * connections(pid, member.postgres.port),
         "words of the log": [line for line in log if "cluster" in line],
         "tables of the status": [name for name in ("cluster",) if name in member.status()],
@@ -74,6 +76,8 @@ def cluster_unused_is_not_there(context: Context) -> str:
     found = traces(used)
     for what, seen in found.items():
         need(seen, f"a member with [cluster] has no {what}, so this case proves nothing")
+    lacking = [word for word in WORKERS if not any(name.endswith(word[:15]) for name in found["threads"])]
+    need(not lacking, f"a member with [cluster] has no thread {lacking}: {found['threads']}")
     left = {what: seen for what, seen in traces(alone).items() if seen}
     need(not left, f"a collector without [cluster] has {left}")
     members = postgres.ask("SELECT name FROM culprit.member")

@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -189,7 +190,29 @@ void ledger() {
   need(news(b).starts_with("isolate x") && news(b).ends_with(" a;"), news(b));
   put(a, {{"isolate", odd, "slurm/1", 2, "undone"}});
   need(news(b).find("undone") != std::string::npos, news(b));
+  LedgerLine again{"isolate", odd, "slurm/1", 3, "of before", {}, true};
+  put(b, {again});
+  need(news(b).find("undone") != std::string::npos, "a start replaced another member's row");
+  put(a, {again});
+  need(news(b).find("of before") != std::string::npos, "a start did not replace its own row");
   need(a.prune().has_value() && a.of_jobs({"slurm/1"})->size() == 2, "young rows are removed");
+  // More rows than one answer has.
+  const size_t many = LedgerStore::kReadLines + 100;
+  std::vector<LedgerLine> lines{{"action", "of 10", "slurm/10", 1, "{10}"}};
+  for (size_t i = 0; i < many; ++i) lines.push_back({"action", fmt::format("a{}", i), "slurm/9", 1, "{9}"});
+  for (size_t i = 0; i < many; ++i) lines.push_back({"machine", fmt::format("m{}", i), "", 3, "{m}"});
+  put(b, lines);
+  const auto of_both = b.of_jobs({"slurm/9", "slurm/10"});
+  need(of_both && std::ranges::count(*of_both, "slurm/10", &LedgerLine::job) == 1,
+       "a job with many rows hides those of another");
+  std::set<std::string> seen;
+  for (int i = 0; i < 5; ++i) {
+    const auto more = a.news();
+    need(more.has_value(), "no news");
+    for (const LedgerLine& one : *more)
+      if (one.key.starts_with("m")) seen.insert(one.key);
+  }
+  need(seen.size() == many, fmt::format("{} of {} rows of others came", seen.size(), many));
 }
 
 void report() {

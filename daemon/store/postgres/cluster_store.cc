@@ -11,9 +11,6 @@
 namespace culprit::store::postgres {
 namespace {
 
-// As long as the ledger of a collector.
-constexpr const char* kPrune =
-    "DELETE FROM culprit.action WHERE at < clock_timestamp() - interval '400 days'";
 constexpr const char* kPruneMembers =
     "DELETE FROM culprit.member m WHERE seen < clock_timestamp() - interval '1 day' "
     "AND NOT EXISTS (SELECT FROM culprit.part p WHERE p.owner = m.name)";
@@ -133,8 +130,8 @@ Status ClusterStore::connect() {
   auto opened = Connection::open(options_.conninfo, until_ns_ - steady_now());
   if (!opened) return tl::unexpected(opened.error());
   connection_ = std::move(*opened);
-  for (const std::string& sql : {migration(), std::string(kPrune), std::string(kPruneMembers)})
-    if (const auto done = run(sql, {}); !done) return tl::unexpected(done.error());
+  if (const auto done = run(migration(), {}); !done) return tl::unexpected(done.error());
+  (void)run(kPruneMembers, {});  // a few rows; no lease waits for them
   return {};
 }
 

@@ -19,13 +19,13 @@ constexpr size_t kColumns = 13;
 
 constexpr const char* kPutJudgements =
     "INSERT INTO culprit.judgement AS j (key, job, id, numbered_by, run, first_ns, last_ns, kind, is_right, "
-    "who, "
-    "time_ns, rule, member, at) SELECT key, decode(job, 'hex'), id, numbered_by, run, first_ns, last_ns, "
-    "kind, "
-    "is_right, who, time_ns, rule, $2, clock_timestamp() FROM jsonb_to_recordset($1::jsonb) AS given(key "
+    "who, time_ns, rule, member, at) SELECT key, decode(job, 'hex'), id, numbered_by, run, first_ns, "
+    "last_ns, "
+    "kind, is_right, who, time_ns, rule, $2, clock_timestamp() FROM jsonb_to_recordset($1::jsonb) AS "
+    "given(key "
     "text, job text, id text, numbered_by text, run bigint, first_ns bigint, last_ns bigint, kind text, "
-    "is_right "
-    "boolean, who text, time_ns bigint, rule text) ON CONFLICT (key) DO UPDATE SET run = excluded.run, "
+    "is_right boolean, who text, time_ns bigint, rule text) ON CONFLICT (key) DO UPDATE SET run = "
+    "excluded.run, "
     "first_ns = excluded.first_ns, last_ns = excluded.last_ns, kind = excluded.kind, is_right = "
     "excluded.is_right, who = excluded.who, time_ns = excluded.time_ns, rule = excluded.rule, member = "
     "excluded.member, at = excluded.at WHERE j.time_ns < excluded.time_ns";

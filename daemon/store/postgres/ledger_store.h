@@ -22,6 +22,7 @@ struct LedgerLine {
   int64_t stamp = 0;
   std::string line;         // the row as JSON; of a reset the person
   std::string member = {};  // as read: who stored it
+  bool again = false;       // put() after a start: a row of another member stays
 };
 constexpr std::string_view kLedgerIsolation = "isolate", kLedgerAction = "action", kLedgerAttempt = "attempt",
                            kLedgerMachine = "machine", kLedgerReset = "reset";
@@ -36,14 +37,16 @@ class LedgerStore {
   virtual ~LedgerStore() = default;
   const std::string& member() const { return member_; }
 
-  // Keys are unique among `lines`. Invalid UTF-8 is replaced.
+  // Invalid UTF-8 is replaced. Of lines with one key the one with the highest stamp counts.
   virtual Status put(const std::vector<LedgerLine>& lines);
   // Lines of other members since the last call, in the order of their time; the first: of seven days. A line
-  // may come again. Without jobs' own: isolations, machines and resets.
+  // may come again; of many the rest comes with the next call. Without jobs' own: isolations, machines and
+  // resets.
   virtual Result<std::vector<LedgerLine>> news();
-  // Attempts and actions of these jobs, of all members and the last day.
+  // Attempts and actions of these jobs, of all members and the last 30 days; of each job the newest. `job` of
+  // a line is ledger_key() of the job's.
   virtual Result<std::vector<LedgerLine>> of_jobs(const std::vector<std::string>& jobs);
-  // Removes what is older than the ledger of a collector.
+  // Removes what is older than the ledger of a collector, also reserved actions.
   virtual Status prune();
 
  private:
@@ -52,6 +55,10 @@ class LedgerStore {
   const std::string member_;
   Session session_;
   std::string read_until_;  // news(): the database's time
+  bool behind_ = false;     // the last news() was not complete
 };
+
+// A name as a key of the database: any user names jobs, so it may be long, or no text.
+std::string ledger_key(const std::string& name);
 
 }  // namespace culprit::store::postgres

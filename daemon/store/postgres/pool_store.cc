@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -37,7 +38,7 @@ constexpr const char* kPrunePool =
     "(SELECT key, row_number() OVER (PARTITION BY owner ORDER BY time_ns DESC) AS n FROM culprit.pool WHERE "
     "forgotten = '') AS kept WHERE n > $1::integer)";
 
-// A run of a job has the same key at all members.
+// Members number runs by themselves: two runs of one job may have one key, and then the later one counts.
 std::string pool_key(const records::TaughtRow& row) {
   const std::string text = fmt::format("{}\n{}", row.run, row.job);
   return hex64(hash64(text)) + hex64(hash64(text + "\n"));
@@ -70,10 +71,16 @@ std::optional<records::TaughtRow> taught_of(const std::vector<std::string>& row,
 
 Status PoolStore::put(const std::vector<records::TaughtRow>& rows) {
   if (rows.empty()) return {};
+  std::map<std::string, const records::TaughtRow*> latest;  // a statement changes a row once
+  for (const records::TaughtRow& row : rows) {
+    const records::TaughtRow*& at = latest[pool_key(row)];
+    if (at == nullptr || at->time_ns <= row.time_ns) at = &row;
+  }
   JsonWriter w;
-  w.array(rows, [&](const records::TaughtRow& row) {
+  w.array(latest, [&](const auto& one) {
+    const records::TaughtRow& row = *one.second;
     w.object([&] {
-      w.field("key", pool_key(row));
+      w.field("key", one.first);
       w.field("job", to_hex(row.job));
       w.field("run", row.run);
       w.field("owner", sound_text(row.owner, kPoolNameBytes));

@@ -29,10 +29,9 @@ class PoolStore {
   // At most kTextBytes of text each. An empty member of a row is this one.
   Status put(const std::vector<records::TaughtRow>& rows);
   struct News {
-    std::vector<records::TaughtRow>
-        rows;              // in the order in which they were stored; own ones too, but of others
-    uint64_t refused = 0;  // rows of another form
-    bool complete = true;  // false: more are there
+    std::vector<records::TaughtRow> rows;  // in the order in which they were stored
+    uint64_t refused = 0;                  // rows of another form
+    bool complete = true;                  // false: more are there
   };
   // What other members stored since the last call; the first: all. One may come again.
   Result<News> news(TimeNs now);

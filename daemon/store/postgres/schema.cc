@@ -145,6 +145,8 @@ constexpr Version kVersions[] = {
     // A member that lost its disk, with its ledger, is as another one.
     {9, R"(
     ALTER TABLE culprit.action ADD ledger text NOT NULL DEFAULT '';)"},
+    {10, R"(
+    CREATE INDEX action_at ON culprit.action (at);)"},
 };
 
 }  // namespace

@@ -46,8 +46,8 @@ struct BucketService::Reading {
     std::optional<Error> away;  // since an object was asked for
   };
   struct Own {
-    std::string archive;  // hex
-    uint64_t first_segment = 0;
+    std::string archive;                  // hex
+    uint64_t first_segment = UINT64_MAX;  // none: all is in objects alone
   };
   void find(const store::StoredQuery& query, const Own& own, Found& found, Opened& opened);
 };
@@ -76,6 +76,9 @@ void BucketService::Reading::find(const store::StoredQuery& query, const Own& ow
     opened.objects.push_back(std::move(object));
     opened.blocks.push_back(std::move(index->blocks));
   }
+  if (all && all->size() == kObjectsLookedAt)
+    unread.push_back({all->back().archive, all->back().number,
+                      fmt::format("only the newest {} objects were looked at", kObjectsLookedAt)});
   store::bucket::merge(found.streams, of, unread);
   if (!unread.empty()) found.unread = unread.front().why;
 }
@@ -169,8 +172,6 @@ void BucketService::beat() {
 void BucketService::finish(const UploadPlan& plan) {
   at_work_ = false;
   more_ = plan.more;
-  archive_ = plan.archive;
-  if (!plan.segments.empty()) first_segment_ = plan.segments.front().segment;
   state_.objects += plan.objects;
   state_.bytes += plan.bytes;
   if (plan.status || plan.waiting_bytes > 0) state_.waiting_bytes = plan.waiting_bytes;
@@ -230,11 +231,18 @@ void BucketService::find(const store::StoredQuery& query, std::vector<store::Hos
     if (!object && is_away(object.error())) opened->away = object.error();
     return object;
   };
-  reader_->submit(
-      [reading = reading_, query, found, opened, own = Reading::Own{hex64(archive_), first_segment_}] {
-        reading->find(query, own, *found, *opened);
+  const auto own = std::make_shared<Reading::Own>();
+  options_.query(
+      [own](store::Archive& archive) {
+        own->archive = hex64(archive.epoch());
+        const auto segments = archive.evidence_segments();
+        if (segments && !segments->empty()) own->first_segment = segments->front().segment;
       },
-      [found, done = std::move(done)] { done(std::move(*found)); });
+      [this, query, found, opened, own, done = std::move(done)] {
+        reader_->submit(
+            [reading = reading_, query, found, opened, own] { reading->find(query, *own, *found, *opened); },
+            [found, done] { done(std::move(*found)); });
+      });
 }
 
 }  // namespace culprit::app

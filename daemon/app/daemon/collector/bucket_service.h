@@ -82,7 +82,6 @@ class BucketService {
   int failures_ = 0;                          // in a row
   TimeNs next_ns_ = 0, looked_ns_ = kNoTime;  // monotonic
   uint64_t looked_bytes_ = 0;                 // of the archive
-  uint64_t archive_ = 0, first_segment_ = UINT64_MAX;
 };
 
 }  // namespace culprit::app

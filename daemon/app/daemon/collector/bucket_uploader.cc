@@ -71,6 +71,17 @@ Status BucketUploader::take(UploadPlan& plan) {
     mark_ = std::move(*mark);
     swept_ = false;
   }
+  if (!plan.segments.empty()) {
+    const store::ReplayPlan::Part& last = plan.segments.back();
+    const bool is_behind =
+        last.segment < mark_->segment || (last.segment == mark_->segment && last.size < mark_->at);
+    if (is_behind)
+      return fail(
+          ErrorCode::kInvalid,
+          fmt::format("{}: a copy of an older archive: the bucket has it up to segment {}, this disk up "
+                      "to segment {}; move it aside and restart",
+                      options_.folder, mark_->segment, last.segment));
+  }
   if (swept_) return {};
   const Status swept = sweep(plan);
   swept_ = swept.has_value();
@@ -78,6 +89,8 @@ Status BucketUploader::take(UploadPlan& plan) {
 }
 
 Status BucketUploader::sweep(const UploadPlan& plan) {
+  // The row of the last object is too old: which ones have rows is not known.
+  if (mark_->number > 0 && mark_->last_key.empty()) return {};
   const std::string own = store::bucket::key_of({plan.archive, mark_->epoch, 0});
   for (std::string after = mark_->last_key;;) {
     const auto left = bucket_.list(store::bucket::prefix_of(plan.archive), after);

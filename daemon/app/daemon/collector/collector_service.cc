@@ -171,7 +171,10 @@ void CollectorService::hello(const peer::Hello& hello, HelloDone done) {
     item.answer = [this, done = std::move(item.answer)](Result<std::vector<peer::LogMark>> marks) {
       if (!marks) return done(std::move(marks));
       for (peer::LogMark& mark : *marks)
-        if (mark.log == peer::Log::kEvidence) mark.archived = archived_[mark.epoch];
+        if (mark.log == peer::Log::kEvidence) {
+          const auto known = archived_.find(mark.epoch);
+          mark.archived = known == archived_.end() ? 0 : known->second;
+        }
       done(std::move(marks));
     };
   queue_.push_back(std::move(item));

@@ -65,9 +65,10 @@ void OtherMembers::beat() {
 
 // An attempt of before says less than whatever the database has of it: its stamp is the lowest.
 void OtherMembers::put_before() {
-  ledger_->put(std::exchange(before_, {}), [this](const std::string& id) {
+  const auto lowest = [this](const std::string& id) {
     return gate_->epoch(id) ? std::optional<uint64_t>(0) : std::nullopt;
-  });
+  };
+  ledger_->put(std::exchange(before_, {}), lowest, true);
 }
 
 std::optional<RecoveryTrouble> OtherMembers::trouble() const {
@@ -81,7 +82,7 @@ store::RecoveryRows recent_rows(const store::RecoveryRows& rows, TimeNs now) {
     return std::max(row.reserved_ns, row.settled_ns) > now - kRecentNs;
   });
   std::ranges::copy_if(rows.attempts, std::back_inserter(out.attempts), [&](const AttemptRecord& row) {
-    return std::max(row.begin_ns, row.end_ns) > now - kRecentNs;
+    return row.end_ns == kNoTime || row.end_ns > now - kRecentNs;
   });
   out.machines = rows.machines;
   out.reset_ns = rows.reset_ns;

@@ -44,7 +44,7 @@ class OtherMembers {
   std::map<std::string, recover::JobAdopted> adoptions_;  // of jobs that are gained next, by id
 };
 
-// Of a day: attempts and actions of a gained job are read for as long. Machines and the breaker's reset too.
+// Attempts that run, machines and the breaker's reset; attempts that ended and actions of a day.
 store::RecoveryRows recent_rows(const store::RecoveryRows& rows, TimeNs now);
 
 }  // namespace culprit::app

@@ -25,8 +25,9 @@ SharedLedger::Read read_of(const std::vector<LedgerLine>& lines, const std::stri
                            const std::string& self, std::string& trouble) {
   SharedLedger::Read out;
   std::string newest_by;
+  const std::string key = store::postgres::ledger_key(name);
   for (const LedgerLine& line : lines) {
-    if (line.job != name) continue;
+    if (line.job != key) continue;
     if (line.kind == store::postgres::kLedgerAttempt) {
       auto row = attempt_of(line.line);
       if (!row) {
@@ -76,7 +77,7 @@ struct SharedLedger::Round {
     };
     if (status && !names.empty()) read(store.of_jobs(names), of_jobs);
     if (status && news) read(store.news(), newer);
-    if (status && prune) status = store.prune();
+    if (status && prune) (void)store.prune();  // what was read before it counts all the same
   }
 };
 
@@ -103,8 +104,12 @@ void SharedLedger::put_line(LedgerLine line) {
   waiting_[key] = std::move(line);
 }
 
-void SharedLedger::put(const store::RecoveryRows& rows, const EpochOf& epoch_of) {
+void SharedLedger::put(const store::RecoveryRows& rows, const EpochOf& epoch_of, bool again) {
   using namespace store::postgres;
+  const auto put_line = [&](LedgerLine line) {
+    line.again = again;
+    this->put_line(std::move(line));
+  };
   for (const ActionRecord& row : rows.actions) {
     const std::string_view kind = row.order.kind == OrderKind::kIsolate ? kLedgerIsolation : kLedgerAction;
     put_line({std::string(kind), row.order.op, row.order.job.id.empty() ? "" : name_of(row.order.job),

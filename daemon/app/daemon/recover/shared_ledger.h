@@ -34,8 +34,9 @@ class SharedLedger {
   static Result<std::unique_ptr<SharedLedger>> start(io::Env& env, Parts parts);
   ~SharedLedger();
 
-  // Rows that are on the disk. Attempts of jobs that are not this member's are left out.
-  void put(const store::RecoveryRows& rows, const EpochOf& epoch_of);
+  // Rows that are on the disk. Attempts of jobs that are not this member's are left out. `again`: of before
+  // the start, so that rows of other members stay.
+  void put(const store::RecoveryRows& rows, const EpochOf& epoch_of, bool again = false);
   // Whether the rows of this job were read, in this epoch; asks for them otherwise. Until then nothing is
   // decided for it.
   bool has_read(const ScheduledJob& job, uint64_t epoch);

@@ -107,7 +107,7 @@ void SharedPools::beat() {
 void SharedPools::ask(const std::shared_ptr<Round>& round) {
   if (stopped_) return;
   const auto local = std::ranges::partition(round->own, [this](const TaughtRow& row) {
-    return !row.forgotten.empty() || (parts_.owns(row.job) && row.text.size() <= PoolStore::kTextBytes);
+    return !row.forgotten.empty() || (!parts_.is_others(row.job) && row.text.size() <= PoolStore::kTextBytes);
   });
   std::ranges::move(local, std::back_inserter(round->local));
   round->own.erase(local.begin(), local.end());

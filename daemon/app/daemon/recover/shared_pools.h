@@ -25,7 +25,7 @@ namespace culprit::app {
 struct SharedPoolsParts {
   const Config* config = nullptr;
   std::shared_ptr<PartitionGate> gate;
-  std::function<bool(const std::string& job)> owns;  // whether the job is this member's now
+  std::function<bool(const std::string& job)> is_others;  // whether another member owns the job now
   Recorder* recorder = nullptr;
   EngineWorker* engine = nullptr;
   std::function<void(LogLevel, const std::string&)> log;

@@ -269,9 +269,13 @@ void SharedReports::add(const std::shared_ptr<Ready>& ready, const OwnRun& run) 
     const auto given = given_.find(run.job);
     const bool same =
         given != given_.end() && given->second.report == hash && given->second.listed == hash64(run.listed);
-    if (!report || !hold || same || run.listed.size() > kListedBytes) {
-      if (report && run.listed.size() > kListedBytes) ++counts_.unlisted;
-      if (hold) given_[run.job] = {hash64(run.listed), hash, mono()};
+    if (!report || !hold) {  // it is asked for again
+      counts_.failed += !report;
+      return put_if_complete(ready);
+    }
+    if (same || run.listed.size() > kListedBytes) {
+      counts_.unlisted += run.listed.size() > kListedBytes;
+      given_[run.job] = {hash64(run.listed), hash, mono()};
       changed_.erase(run.job);
       return put_if_complete(ready);
     }

@@ -45,9 +45,12 @@ Status start_sharing(io::Env& env, const SharingParts& parts, Sharing& out) {
       put_into(out.judgements, SharedJudgements::start(env, {parts.config, &shared, gate, parts.recorder,
                                                              parts.engine, parts.verdicts, parts.log}));
   if (!judgements) return judgements;
-  const auto owns = [&shared](const std::string& job) { return shared.owns(job); };
-  return put_into(out.pools, SharedPools::start(
-                                 env, {parts.config, gate, owns, parts.recorder, parts.engine, parts.log}));
+  const auto is_others = [&shared](const std::string& job) {
+    const std::string owner = shared.owner_of(job);
+    return !owner.empty() && owner != shared.member();
+  };
+  return put_into(out.pools, SharedPools::start(env, {parts.config, gate, is_others, parts.recorder,
+                                                      parts.engine, parts.log}));
 }
 
 }  // namespace culprit::app

@@ -471,7 +471,8 @@ class FakeLedger final : public store::postgres::LedgerStore {
     for (Line line : lines) {
       line.member = member();
       Line& at = (*table_)[{line.kind, line.key}];
-      if (at.stamp <= line.stamp) at = line;
+      const bool stays = line.again && !at.member.empty() && at.member != member();
+      if (at.stamp <= line.stamp && !stays) at = line;
     }
     return {};
   }
